@@ -51,5 +51,5 @@ def saved_splits(folder: str) -> list[str]:
     splits = sorted(name for name in names_in(folder) if is_saved_dataset(os.path.join(folder, name)))
     listed = os.path.join(folder, _SPLITS_FILE)
     if not splits and gfile_for(folder).exists(listed):
-        raise InputError(f"{listed} is that of a data set whose splits are not there; copy all of the folder")
+        raise InputError(f"{listed} belongs to a data set whose splits are missing; copy the whole folder")
     return splits

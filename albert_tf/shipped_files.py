@@ -30,7 +30,7 @@ def shipped_path(name: str = "") -> str:
     path = os.path.normpath(os.path.join(root, name))
     is_shipped = os.path.relpath(path, root).split(os.sep)[0] in SHIPPED_FOLDERS
     if not is_shipped or not os.path.exists(path):
-        raise InputError(f"no {name} is included; look into {', '.join(SHIPPED_FOLDERS)} in {root}")
+        raise InputError(f"no {name} is included; look in {', '.join(SHIPPED_FOLDERS)} in {root}")
     return path
 
 
@@ -48,7 +48,7 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
     found = or_shipped(folder)
     if _HUB_NAME.fullmatch(found) and not os.path.exists(found) and not os.path.isdir(os.path.dirname(found)):
         raise InputError(
-            f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first, by hf download "
+            f"{folder}: there is no such folder; to use a model of the Hugging Face hub, first run hf download "
             f"{folder}, which prints its folder"
         )
     return found

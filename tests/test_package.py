@@ -38,7 +38,7 @@ def test_what_comes_along_is_found_in_a_checkout():
 
 @pytest.mark.parametrize("name", ["models/albert_ko_huge", "setup.py", "configs/../setup.py", "..", "/etc/passwd"])
 def test_what_does_not_come_along_is_refused(name):
-    with pytest.raises(InputError, match=r"is included; look into configs, models, samples in "):
+    with pytest.raises(InputError, match=r"is included; look in configs, models, samples in "):
         shipped_path(name)
 
 

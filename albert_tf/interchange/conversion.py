@@ -47,7 +47,7 @@ def convert_checkpoint(
         model = FORMATS[source].read(input_path, options or ReadOptions())
         if model.config.is_causal and not _can_be_causal(target, model.config):
             raise InputError(
-                f"`to={target}` can't say is_causal=true: the models of its code see both sides of a piece"
+                f"`to={target}` can't express is_causal=true: the models of its code see both sides of a piece"
             )
         left = [] if target == "albert_tf" else _leave_shifted_head(model)
         notes = [*left, *FORMATS[target].write(model, folder)]

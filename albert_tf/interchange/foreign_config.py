@@ -67,7 +67,7 @@ def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typi
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known[0]) not in (*known, None):
             raise InputError(
-                f"{source}: {name}={str(values[name])[:40]} is not what models of albert_tf compute, which is {name}="
+                f"{source}: {name}={str(values[name])[:40]} is not supported: models of albert_tf compute only {name}="
                 f"{known[0]}; this model can't be converted"
             )
     return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
@@ -93,7 +93,8 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
         raise InputError(
-            f"`to={target}` can't say sharing={config.sharing}, layers that share one of their two parts alone; only "
+            f"`to={target}` can't express sharing={config.sharing}, layers that share one of their two parts "
+            "alone; only "
             "models of sharing=all or none can be converted"
         )
     return config
@@ -121,18 +122,19 @@ def check_architecture(
         wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
         if not config.position_offset:
             raise InputError(
-                f"`to={target}` can't say position_offset=0 of model_type={config.model_type}: its positions "
+                f"`to={target}` can't express position_offset=0 of model_type={config.model_type}: its positions "
                 "begin behind the id of [PAD]"
             )
     if not config.type_vocab_size and "type_vocab_size" not in wanted:
         raise InputError(
-            f"`to={target}` can't say type_vocab_size=0 of model_type={config.model_type}: its models have a "
+            f"`to={target}` can't express type_vocab_size=0 of model_type={config.model_type}: its models have a "
             "table of segments"
         )
     for name, value in wanted.items():
         if getattr(config, name) != value:
             raise InputError(
-                f"`to={target}` can't say {name}={getattr(config, name)} of a model of model_type={config.model_type}: "
+                f"`to={target}` can't express {name}={getattr(config, name)} of a model of "
+                f"model_type={config.model_type}: "
                 f"its models have {name}={value}"
             )
 
@@ -162,23 +164,25 @@ def check_head(model: PortableModel, target: str) -> None:
         InputError: It is not, or it does not.
     """
     if model.has_head and model.task is None:
-        raise InputError("`input_path` does not say what its head is for; name that with `task`")
+        raise InputError("`input_path` does not say what its head is for; set `task` to say so")
     if (
         model.has_head
         and model.task in ("classify", "score", "race", None)
         and model.config.classifier_pooling != "first"
     ):
         raise InputError(
-            f"`to={target}` can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
+            f"`to={target}` can't express classifier_pooling={model.config.classifier_pooling}: its models read "
+            "a text's "
             "label off [CLS]; fine-tune with `pooling=first` to convert the head"
         )
     if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
         raise InputError(
-            f"`to={target}` can't say question_alignment={model.config.question_alignment}: its models read a text as "
+            f"`to={target}` can't express question_alignment={model.config.question_alignment}: its models read "
+            "a text as "
             "it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
         )
     if model.has_head and model.task == "tag" and model.config.character_ngrams:
         raise InputError(
-            f"`to={target}` can't say character_ngrams=true: its models read only pieces; fine-tune with "
+            f"`to={target}` can't express character_ngrams=true: its models read only pieces; fine-tune with "
             "run_ner.py --nocharacter_ngrams to convert the head"
         )

@@ -117,7 +117,8 @@ def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, ty
     foreign_config.check_architecture(config, "google", {**_FAMILY.always, "inner_group_num": 1})
     if config.hidden_act in ("gelu", "gelu_new"):
         raise InputError(
-            f"`to=google` can't say hidden_act={config.hidden_act} of model_type=electra, whose code has GELU itself"
+            f"`to=google` can't express hidden_act={config.hidden_act} of model_type=electra, whose code has "
+            "GELU itself"
         )
     is_generator = model.has("masked_lm_head") and not model.has("replaced_token_head")
     network = GENERATOR if is_generator else DISCRIMINATOR

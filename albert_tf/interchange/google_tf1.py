@@ -127,8 +127,8 @@ def _find_config(checkpoint, of_electra):
             "name that of the same network on the Hugging Face hub in `albert_config_file`"
         )
     raise InputError(
-        f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; put the one there that the checkpoint was made "
-        "with, or name it in `albert_config_file`"
+        f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; copy the one that the checkpoint was "
+        "made with into it, or name it in `albert_config_file`"
     )
 
 
@@ -174,7 +174,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     config = model.config
     foreign_config.check_head(model, "google")
     if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
-        raise InputError(f"`to=google` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+        raise InputError(f"`to=google` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.model_type == "electra":
         name, weights, values, notes = HUGGINGFACE_CONFIG, *write_electra(model)
     else:
@@ -192,7 +192,7 @@ def _albert_or_bert(model):
     foreign_config.check_architecture(config, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(
-            "`to=google` can't say hidden_act=gelu_erf, as its code has only the tanh approximation; if results "
+            "`to=google` can't express hidden_act=gelu_erf, as its code has only the tanh approximation; if results "
             'that differ a little will do, set "hidden_act" to "gelu" in the config of `input_path`'
         )
     if foreign_config.is_bert(config):

@@ -38,8 +38,8 @@ def push_folder(folder: str, name: str, is_private: bool = True) -> str:
         commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Upload with albert_tf")
     except (hub.errors.HfHubHTTPError, OSError, ValueError) as error:
         raise InputError(
-            f"{folder} is written, but can't be put on the hub as {name} ({first_line(error)}); once that is mended, "
-            f"hf upload {name} {folder} does it"
+            f"{folder} was written, but can't be uploaded to the hub as {name} ({first_line(error)}); correct "
+            f"that, then run hf upload {name} {folder}"
         ) from error
     return str(commit.repo_url) if hasattr(commit, "repo_url") else f"{api.endpoint}/{name}"
 

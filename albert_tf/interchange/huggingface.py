@@ -114,7 +114,7 @@ def _take_own_settings(model, settings, outputs, source):
     """Gives a model what we wrote into its config for ourselves."""
     task, kept, labels = known_settings(settings, model.config)
     if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
-        raise InputError(f"{source}: {OWN_SETTINGS} is not of this head; remove it")
+        raise InputError(f"{source}: {OWN_SETTINGS} does not belong to this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
 
 
@@ -142,7 +142,7 @@ def _read_shards(folder, index):
     for file in places.values():
         path = name_in_folder(folder, file, index)
         if not file.endswith(".safetensors"):
-            raise InputError(f"{index} names {file[:80]!r}, which is no safetensors file; put the name right")
+            raise InputError(f"{index} names {file[:80]!r}, which is not a safetensors file; correct the name")
         if not tf.io.gfile.exists(path):
             raise InputError(f"{index} names {file}, which is not beside it; fetch all parts of the checkpoint")
         if file not in shards:
@@ -178,8 +178,8 @@ def _without_tied(found, family, source):
             continue
         if one.shape != other.shape or not np.array_equal(one.read(), other.read()):
             raise InputError(
-                f"{source}: {family.decoder}weight or bias is not the embedding table or the bias, which are one in "
-                "models of ours; this model can't be converted"
+                f"{source}: {family.decoder}weight or bias differs from the embedding table or the bias, which "
+                "models of albert_tf share; this model can't be converted"
             )
     return rest
 
@@ -263,7 +263,7 @@ def _family_of(model):
         has_projection = config.embedding_size != config.hidden_size
         if config.inner_group_num != 1 or (has_projection and "embedding_size" not in family.defaults):
             raise InputError(
-                f"`to=huggingface` can't say inner_group_num={config.inner_group_num} and embedding_size="
+                f"`to=huggingface` can't express inner_group_num={config.inner_group_num} and embedding_size="
                 f"{config.embedding_size} of a model of model_type={config.model_type}; a layer has one block, and "
                 "embeddings their width"
             )

@@ -140,7 +140,7 @@ def _read_config(values, own, source):
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     if config.num_hidden_layers % config.num_hidden_groups:
-        raise InputError(f"{source}: num_layers must be a multiple of num_groups; put them right")
+        raise InputError(f"{source}: num_layers must be a multiple of num_groups; correct them")
     return config
 
 
@@ -194,13 +194,13 @@ def write(model: PortableModel, folder: str) -> list[str]:
     defaults = AlbertConfig(vocab_size=1)
     if config.hidden_act not in ("gelu", "gelu_new"):
         raise InputError(
-            f"`to=keras_hub` can't say hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
+            f"`to=keras_hub` can't express hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
         )
     if config.layer_norm_eps != defaults.layer_norm_eps:
-        raise InputError(f"`to=keras_hub` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+        raise InputError(f"`to=keras_hub` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(
-            f"`to=keras_hub` can't say num_hidden_layers={config.num_hidden_layers} in {config.num_hidden_groups} "
+            f"`to=keras_hub` can't express num_hidden_layers={config.num_hidden_layers} in {config.num_hidden_groups} "
             "groups: there each group has as many layers as any other"
         )
     if not model.has("encoder/pooler"):

@@ -55,8 +55,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     config = read_config(checkpoint, "`input_path`")
     if config.num_entities:
         raise InputError(
-            f"`input_path` adds something where a text mentions one of its entities (num_entities="
-            f"{config.num_entities}), as no model of another library does; convert a model without entities"
+            f"`input_path` adds vectors of entities where a text mentions them (num_entities={config.num_entities}), "
+            "which no model of another library does; convert a model without entities"
         )
     variables = checkpoint_weights(CheckpointReader(checkpoint))
     names = [name.removeprefix(MODEL_PREFIX) for name in only_model(variables)]
@@ -76,7 +76,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         notes.append(f"left, because only training needs them: {len(others)} variables, the optimizer's among them")
     untrained = frozenset(weights) & read_untrained(checkpoint)
     if untrained:
-        notes.append(f"as random as it began, for nothing has trained it: {list_parts(sorted(untrained))}")
+        notes.append(f"still random, because nothing has trained it: {list_parts(sorted(untrained))}")
     model = with_tokenizer(PortableModel(config, weights, untrained=untrained, notes=notes), folder, options)
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
@@ -104,7 +104,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     if model.has_head:
         settings, reason = settings_of(model)
         if settings is not None and model.tokenizer is None:
-            settings, reason = None, "albert_tf.load needs a tokenizer besides"
+            settings, reason = None, "albert_tf.load also needs a tokenizer"
         if settings is None:
             notes.append(f"the head is kept for `init_checkpoint`, but {NO_TASK}{reason}")
         else:

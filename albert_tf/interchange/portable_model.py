@@ -51,12 +51,12 @@ class Weight:
             values = np.asarray(values).astype(np.float32, copy=False)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"a variable of shape {list(self.shape)} holds no numbers; it can't be converted"
+                f"a variable of shape {list(self.shape)} holds something other than numbers; it can't be converted"
             ) from error
         if not np.isfinite(values).all():
             raise InputError(
-                f"a variable of shape {list(self.shape)} holds NaN or infinity, so training had diverged; it isn't "
-                "converted: take an earlier checkpoint"
+                f"a variable of shape {list(self.shape)} holds NaN or infinity, so training had diverged; it "
+                "isn't converted: use an earlier checkpoint"
             )
         return values
 
@@ -213,7 +213,7 @@ def take_weights(
         if tuple(weight.shape) != entry.their_shape:
             raise InputError(
                 f"{source}: {entry.name} has shape {list(weight.shape)}, and by the config beside it it should have "
-                f"{list(entry.their_shape)}; put the config there that the weights were made with"
+                f"{list(entry.their_shape)}; replace it with the config that the weights were made with"
             )
         weights[name] = to_ours(weight, entry)
     notes = _check_missing(missing, weights, wanted, source)
@@ -222,8 +222,8 @@ def take_weights(
     extra = [name for name in left if encoder_prefix and name.startswith(encoder_prefix)]
     if extra:
         raise InputError(
-            f"{source}: {extra[0]} is no part of the encoder that the config beside it describes; put the config there "
-            "that the weights were made with"
+            f"{source}: {extra[0]} is not part of the encoder that the config beside it describes; replace it "
+            "with the config that the weights were made with"
         )
     if not projects(config) and naming.always_projects:
         weights = _without_projection(weights, source)
@@ -239,16 +239,16 @@ def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> No
     sizes = {name: value for name, value in config.to_dict().items() if isinstance(value, int)}
     for name, value in sizes.items():
         if value > _LARGEST_SIZE:
-            raise InputError(f"{source}: {name} in the config beside it is more than any model has; put it right")
+            raise InputError(f"{source}: {name} in the config beside it is more than any model has; correct it")
     if config.num_hidden_layers * config.inner_group_num > _MOST_LAYERS:
         raise InputError(
-            f"{source}: {config.num_hidden_layers} layers of {config.inner_group_num} blocks are more than any model "
-            "has; put num_hidden_layers right in the config beside it"
+            f"{source}: {config.num_hidden_layers} layers of {config.inner_group_num} blocks are more than any "
+            "model has; correct num_hidden_layers in the config beside it"
         )
     if max(num_blocks(config)) > num_variables:
         raise InputError(
             f"{source}: its {num_variables} variables can't be the {max(num_blocks(config))} blocks that the config "
-            "beside it describes; put the config there that the weights were made with"
+            "beside it describes; replace it with the config that the weights were made with"
         )
 
 
@@ -261,7 +261,7 @@ def _check_missing(missing, weights, wanted, source):
     parts = [part.strip("/") for part in _PARTS_THAT_MAY_LACK if any(name.startswith(part) for name in missing)]
     # Nearly all models lack it, and nobody misses it.
     parts = [part for part in parts if part != _OF_DISCRIMINATORS.strip("/")]
-    return [f"not in it, and so begun anew where it is needed: {', '.join(parts)}"] if parts else []
+    return [f"not in it, and so initialized at random where it is needed: {', '.join(parts)}"] if parts else []
 
 
 def _without_projection(weights, source):
@@ -269,8 +269,9 @@ def _without_projection(weights, source):
     kernel, bias = (weights[f"{PROJECTION}{end}"].read() for end in ("kernel", "bias"))
     if not np.array_equal(kernel, np.eye(len(kernel), dtype=np.float32)) or bias.any():
         raise InputError(
-            f"{source}: embedding_hidden_mapping_in changes embeddings that have the hidden size already, and models "
-            "of ours have no such layer where embedding_size equals hidden_size; this model can't be converted"
+            f"{source}: embedding_hidden_mapping_in changes embeddings that have the hidden size already, and "
+            "models of albert_tf have no such layer where embedding_size equals hidden_size; this model can't "
+            "be converted"
         )
     return {name: weight for name, weight in weights.items() if not name.startswith(PROJECTION)}
 

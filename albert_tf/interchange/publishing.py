@@ -54,7 +54,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         folder = checkpoint_folder(checkpoint)
         if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
             raise InputError(
-                f"`init_checkpoint`: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs"
+                f"`init_checkpoint`: no {TOKENIZER_FILE} in {folder or '.'}; copy the one that it needs into it"
             )
         tokenizer = load_tokenizer(folder)
         write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))

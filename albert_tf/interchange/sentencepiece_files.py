@@ -151,13 +151,14 @@ def _check_keras_hub(folder):
         config, class_name = values.get("config"), str(values.get("class_name"))
         if not isinstance(config, dict) or not class_name.startswith("Albert"):
             raise InputError(
-                f"{path}: class_name={class_name[:40]} gives ids that ours does not; AlbertTokenizer is known"
+                f"{path}: class_name={class_name[:40]} gives other ids than albert_tf's tokenizer; only "
+                "AlbertTokenizer can be converted"
             )
         for key, value in only.items():
             if config.get(key) not in (None, value):
                 said = str(config[key])[:40]
-                raise InputError(f"{path}: {key}={said} gives ids that ours does not; ours has {value}")
+                raise InputError(f"{path}: {key}={said} gives other ids than albert_tf's tokenizer, which has {value}")
         unknown = sorted(config.keys() - {*only, *_WITHOUT_EFFECT})
         if unknown:
-            notes.append(f"{path}: not known, and so not heeded: {', '.join(unknown)}")
+            notes.append(f"{path}: ignored, because they are unknown: {', '.join(unknown)}")
     return tuple(notes)

@@ -35,7 +35,7 @@ def known_settings(
         return None, {}, None
     if name == "multi_label" and not keeps_thresholds:
         raise InputError(
-            "a model that gives a text several labels can't be converted, for its thresholds would be lost; "
+            "a model that gives a text several labels can't be converted, because its thresholds would be lost; "
             "export_model.py exports it with them"
         )
     try:
@@ -46,7 +46,9 @@ def known_settings(
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"the settings of the run, of {name}, lack or misstate {error}; put them right") from error
+        raise InputError(
+            f"the settings of the run, of {name}, lack {error} or give it a wrong value; correct them"
+        ) from error
     return name, kept, getattr(task, "labels", None)
 
 
@@ -55,7 +57,7 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
     if model.settings:
         return model.settings, ""
     if model.task is None:
-        return None, "nothing says what it is for; name that with `task`"
+        return None, "nothing says what it is for; set `task` to say so"
     try:
         task = _make_task(model)
     except InputError as error:

@@ -150,7 +150,7 @@ def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
     if kind is not XLM_ROBERTA and library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
         raise _TwoTokenizersError(
             f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
-            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original and of "
+            f"the one that can be kept; pass `spm_model_file={path}` to use that, with the ids of the original and of "
             f"{kind.classes[0]} in Python (transformers 4, use_fast=False)"
         )
     return tokenizer, (*notes, *more)

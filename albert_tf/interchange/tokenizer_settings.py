@@ -39,10 +39,15 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     for key, allowed in kind.only.items():
         value = _content(settings.get(key))
         if value is not None and value not in allowed:
-            raise InputError(f"{path}: {key}={value!r:.80} gives ids that ours does not; ours has {allowed[0]!r}")
+            raise InputError(
+                f"{path}: {key}={value!r:.80} gives other ids than albert_tf's tokenizer, which has {allowed[0]!r}"
+            )
     name = settings.get("tokenizer_class") or kind.classes[0]
     if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
-        raise InputError(f"{path}: tokenizer_class={name!r} gives ids that ours does not; {kind.classes[0]} is known")
+        raise InputError(
+            f"{path}: tokenizer_class={name!r} gives other ids than albert_tf's tokenizer; only "
+            f"{kind.classes[0]} can be converted"
+        )
     added = settings.get("added_tokens_decoder") or {}
     if not isinstance(added, dict):
         raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
@@ -53,7 +58,7 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
         return ()
-    return (f"{path}: not known, and so not heeded: {', '.join(sorted(unknown))}",)
+    return (f"{path}: ignored, because they are unknown: {', '.join(sorted(unknown))}",)
 
 
 def check_configs(folder: str, kind: Kind) -> list[str]:
@@ -76,10 +81,10 @@ def check_backend(values: dict, path: str) -> dict:
     _part(values, "pre_tokenizer", ("BertPreTokenizer",), path)
     for key, needed in (("clean_text", True), ("handle_chinese_chars", True)):
         if normalizer.get(key, needed) is not needed:
-            raise InputError(f"{path}: normalizer.{key}={normalizer[key]!r} can't be kept; ours has it {needed}")
+            raise InputError(f"{path}: normalizer.{key}={normalizer[key]!r} can't be kept; in albert_tf it is {needed}")
     model = values["model"]
     if model.get("unk_token", UNK) != UNK:
-        raise InputError(f"{path}: model.unk_token={model['unk_token']!r} can't be kept; ours is {UNK}")
+        raise InputError(f"{path}: model.unk_token={model['unk_token']!r} can't be kept; in albert_tf it is {UNK}")
     limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if type(limit) is not int or limit < 1:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
@@ -110,8 +115,8 @@ def check_added_tokens(values: dict, path: str, special: collections.abc.Sequenc
     found = {_content(token) for token in added}
     if found and len(found) < len(special):
         raise InputError(
-            f"{path}: added_tokens lacks {', '.join(sorted({*special} - found))}; ours takes all special "
-            "tokens in texts for such, or none"
+            f"{path}: added_tokens lacks {', '.join(sorted({*special} - found))}; albert_tf recognizes either "
+            "all special tokens in texts or none"
         )
     return found
 
@@ -189,18 +194,24 @@ def _part(values, key, allowed, path):
     part = values.get(key)
     kind = part.get("type") if isinstance(part, dict) else part
     if kind not in allowed:
-        raise InputError(f"{path}: {key} is {kind or 'missing'}, not {allowed[0]}, and so gives ids that ours does not")
+        raise InputError(
+            f"{path}: {key} is {kind or 'missing'}, not {allowed[0]}, and so gives other ids than albert_tf's tokenizer"
+        )
     return part
 
 
 def _check_added(token, path, key, special):
     content = _content(token)
     if content not in special:
-        raise InputError(f"{path}: {key} holds {content!r:.80}, which is matched in texts; ours knows no such tokens")
+        raise InputError(
+            f"{path}: {key} holds {content!r:.80}, which is matched in texts; albert_tf's tokenizer has no such tokens"
+        )
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
         # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
         if token.get(name) and (name, content) != ("normalized", "<mask>"):
-            raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
+            raise InputError(
+                f"{path}: {key} has {content} with {name}=true, but albert_tf's tokenizer matches it in texts as given"
+            )
 
 
 def _check_post_processor(processor, path):

@@ -24,7 +24,7 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known) != known:
             raise InputError(
-                f"{source}: {name}={str(values[name])[:40]} is not what models of albert_tf compute, which is {name}="
+                f"{source}: {name}={str(values[name])[:40]} is not supported: models of albert_tf compute only {name}="
                 f"{known}; this model can't be converted"
             )
     languages, hidden_size = values.get("n_langs", 1), values.get("emb_dim", 2048)
@@ -68,4 +68,6 @@ def check_representable(config: AlbertConfig, has_head: bool) -> None:
         ("task", "of a head", not has_head, "those of transformers' XLM, which has others; convert it without"),
     ):
         if not is_known:
-            raise InputError(f"`to=huggingface` can't say {name}={value} of model_type=xlm: its models have {theirs}")
+            raise InputError(
+                f"`to=huggingface` can't express {name}={value} of model_type=xlm: its models have {theirs}"
+            )

@@ -84,7 +84,10 @@ def _read_unigrams(path):
         raise InputError(f"{path} holds no SentencePiece vocabulary (model.type is not Unigram)")
     model = values["model"]
     if model.get("byte_fallback"):
-        raise InputError(f"{path}: model.byte_fallback=true can't be kept; ours spells no unknown letters in bytes")
+        raise InputError(
+            f"{path}: model.byte_fallback=true can't be kept; albert_tf's tokenizer doesn't spell "
+            "unknown letters in bytes"
+        )
     check_added_tokens(values, path, _SPECIAL)
     processor = values.get("post_processor")
     if not isinstance(processor, dict) or template_of(processor) not in _TEMPLATES:
@@ -110,7 +113,9 @@ def _read_normalizer(values, path):
     tables = [step.get("precompiled_charsmap") for step in steps if step.get("type") == "Precompiled"]
     for step in steps:
         if not (step.get("type") == "Precompiled" or _takes_spaces_away(step) or _marks_spaces(step)):
-            raise InputError(f"{path}: the step {str(step.get('type'))[:40]} gives ids that ours does not")
+            raise InputError(
+                f"{path}: the step {str(step.get('type'))[:40]} gives other ids than albert_tf's tokenizer"
+            )
     if len(tables) > 1 or not any(map(_marks_spaces, steps)):
         raise InputError(f"{path}: XLM-RoBERTa's has at most one Precompiled, and a Metaspace; this gives other ids")
     try:

@@ -62,7 +62,7 @@ class NameList:
             )
         rows = [(unicodedata.normalize("NFC", name), identifier) for name, identifier in rows]
         if not rows:
-            raise InputError(f"{source} holds no names; write one per line")
+            raise InputError(f"{source} contains no names; write one per line")
         encoded = tokenizer.encode_ids([name for name, _ in rows]).to_list()
         kept, left_out = {}, {}
         for (name, identifier), pieces in zip(rows, map(tuple, encoded)):
@@ -109,7 +109,7 @@ def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
                 f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {_shown(repr(line))}"
             )
         if name in lines:
-            raise InputError(f"{place}: {name} stands on line {lines[name]} too; remove one")
+            raise InputError(f"{place}: {name} is on line {lines[name]} too; remove one")
         lines[name] = number
         rows.append((name, *(identifiers or [""])))
     return NameList.from_rows(rows, tokenizer, os.fspath(path))

@@ -267,8 +267,8 @@ class AlbertEncoder(AlbertModel):
             return given
         if "input_ids" not in inputs or "document_ids" in inputs or is_causal not in (None, False):
             raise InputError(
-                "a model of entities finds their names in input_ids of one document that may be seen as a whole; give "
-                "it entity_ids for inputs_embeds, for document_ids and where is_causal is set"
+                "a model with entities finds their names only in input_ids of a single document that is read in "
+                "both directions; pass entity_ids along with inputs_embeds, document_ids or is_causal"
             )
         return self.entity_fusion.find(inputs["input_ids"])
 

@@ -78,7 +78,8 @@ def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, t
     unknown = [name for name in inputs if name not in (*ENCODER_INPUTS, *_ALIASES, *_OTHER_NAMES)]
     if unknown:
         raise InputError(
-            f"a model takes no {', '.join(map(str, unknown))}; the dictionary of inputs may hold input_ids or "
+            f"a model has no input {', '.join(map(str, unknown))}; the dictionary of inputs may hold "
+            "input_ids or "
             "inputs_embeds, input_mask (or attention_mask), document_ids, segment_ids (or token_type_ids), "
             f"position_ids, language_ids (or langs), entity_ids, and of a training batch {', '.join(_OTHER_NAMES)}"
         )

@@ -82,8 +82,7 @@ def load_weights(
     for name in names:
         if not np.isfinite(values[name]).all():
             raise InputError(
-                f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier "
-                "checkpoint"
+                f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; use an earlier checkpoint"
             )
         if adapt is not None:
             values[name] = adapt(name, values[name])
@@ -142,7 +141,9 @@ def read_config(path: str, source: str) -> AlbertConfig:
     file = find_beside_checkpoint(path, CONFIG_FILE)
     if file is None:
         folder = checkpoint_folder(path)
-        raise InputError(f"{source}: no {CONFIG_FILE} in {folder}; put the one there that the checkpoint was made with")
+        raise InputError(
+            f"{source}: no {CONFIG_FILE} in {folder}; copy the one that the checkpoint was made with into it"
+        )
     return AlbertConfig.from_json_file(file)
 
 
@@ -154,7 +155,7 @@ def read_num_labels(path: str, source: str) -> int:
     """
     shapes = CheckpointReader(path).shapes
     if _HEAD_BIAS not in shapes:
-        raise InputError(f"{source}: {path} has no head that tells the number of labels; give num_labels")
+        raise InputError(f"{source}: {path} has no head that shows the number of labels; pass num_labels")
     return shapes[_HEAD_BIAS][0]
 
 

@@ -29,7 +29,7 @@ class Entities(Pretraining):
             known = "was trained with" if config.num_entities else "is to know"
             raise InputError(
                 f"`objective=entities` needs the entities that the model {known}; name their folder, which "
-                f"train_entity_vectors.py wrote, by `{ENTITY_VECTORS}`"
+                f"train_entity_vectors.py wrote, with `{ENTITY_VECTORS}`"
             )
         super().__init__(config, [MaskedLM(config, options), EntityPrediction(config, options)])
         self._known = options.entities

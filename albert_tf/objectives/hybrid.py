@@ -65,9 +65,9 @@ class Hybrid(Pretraining):
         period = self._share.denominator
         if batch_size % period:
             raise InputError(
-                f"`causal_share={float(self._share):.4g}` of {batch_size} examples, which are learnt from at once, is "
-                "no whole number of them; let `train_batch_size`, divided by the number of replicas and by "
-                f"`gradient_accumulation_steps`, be a multiple of {period}, or choose another share"
+                f"`causal_share={float(self._share):.4g}` of {batch_size} examples, which are learnt from at "
+                "once, is not a whole number of them; make `train_batch_size`, divided by the number of "
+                f"replicas and by `gradient_accumulation_steps`, a multiple of {period}, or choose another share"
             )
 
     def prepare(self, features, seed):

@@ -41,12 +41,12 @@ class Pretraining(Objective):
         if reads_pooler and config.is_causal:
             raise InputError(
                 f"{reads_pooler[0]} reads the first piece, which in a model of is_causal=true sees nothing of the "
-                "text; take an objective that doesn't, such as `objective=causal`"
+                "text; use an objective that doesn't, such as `objective=causal`"
             )
         if reads_pooler and not config.pooler:
             raise InputError(
-                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); take an objective that "
-                "doesn't, such as `objective=roberta`"
+                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use an objective "
+                "that doesn't, such as `objective=roberta`"
             )
 
     def make_model(self, **options):

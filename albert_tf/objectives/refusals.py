@@ -9,7 +9,7 @@ def refuse_languages(config: AlbertConfig, objective: str) -> None:
     if config.num_languages:
         raise InputError(
             f"{objective} doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
-            "set num_languages to 0 in `albert_config_file`, or take `objective=roberta`"
+            "set num_languages to 0 in `albert_config_file`, or use `objective=roberta`"
         )
 
 
@@ -24,5 +24,5 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
     if config.num_entities:
         raise InputError(
             f"`objective={objective}` doesn't find the entities that {whose} knows (num_entities="
-            f"{config.num_entities}); take a model without, or `objective=entities`"
+            f"{config.num_entities}); use a model without entities, or `objective=entities`"
         )

@@ -89,8 +89,8 @@ def check_packing(name: str, packing: Packing) -> None:
     if packing.name not in OBJECTIVES[name].packings:
         takes_it = [other for other, known in OBJECTIVES.items() if packing.name in known.packings]
         raise InputError(
-            f"`objective={name}` takes examples that are packed as {' or '.join(OBJECTIVES[name].packings)}, and not "
-            f"as {packing.name}, which {' and '.join(takes_it)} take; choose another"
+            f"`objective={name}` needs examples packed as {' or '.join(OBJECTIVES[name].packings)}, but these "
+            f"are packed as {packing.name}, for {' and '.join(takes_it)}; choose another objective"
         )
 
 
@@ -113,7 +113,7 @@ def make_objective(
         name = default_objective(packing)
     name = EARLIER_NAMES.get(name, name)
     if name not in OBJECTIVES:
-        raise InputError(f"`objective={name}` is not known; take one of {', '.join(OBJECTIVES)}")
+        raise InputError(f"`objective={name}` is not known; use one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
     options = options or DataOptions()
@@ -122,7 +122,7 @@ def make_objective(
     known = {setting.name: setting.default for setting in OBJECTIVES[name].settings}
     unknown = [setting for setting in options.settings if setting not in known]
     if unknown:
-        raise InputError(f"`{unknown[0]}` means nothing for `objective={name}`; leave it out")
+        raise InputError(f"`{unknown[0]}` has no meaning for `objective={name}`; leave it out")
     options = dataclasses.replace(options, packing=packing, settings={**known, **options.settings})
     objective = OBJECTIVES[name].make(config, options)
     objective.name = name

@@ -42,7 +42,8 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
     """
     if shards.tokenizer is None:
         raise InputError(
-            "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards, which tells special tokens"
+            "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards to tell which tokens "
+            "are special; make the shards again"
         )
     special_ids = np.array(shards.tokenizer.all_special_ids)
     counts = count_pairs(_read_sentences(shards), vocab_size, special_ids)

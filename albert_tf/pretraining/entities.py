@@ -30,7 +30,8 @@ def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
     source = f"`{ENTITY_VECTORS}={folder}`"
     if tokenizer is None:
         raise InputError(
-            f"{source}: there is no tokenizer.json beside the shards, which tells how names are spelled; make them anew"
+            f"{source}: there is no tokenizer.json beside the shards to tell how names are spelled; make the shards "
+            "again"
         )
     return read_known_entities(folder, tokenizer, source)
 
@@ -71,7 +72,8 @@ def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str)
     values = reader.read(expected) if is_same else {}
     if not is_same or not all(_is_stored_as(values[name], value) for name, value in expected.items()):
         raise InputError(
-            f"`init_checkpoint={init_checkpoint}` knows other entities than `{ENTITY_VECTORS}={folder}`; name the "
+            f"`init_checkpoint={init_checkpoint}` was trained with other entities than "
+            f"`{ENTITY_VECTORS}={folder}`; name the "
             "folder that it was trained with, or a model without entities"
         )
 

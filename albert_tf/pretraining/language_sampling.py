@@ -26,7 +26,9 @@ def language_mixture(shards: ShardSet, exponent: float, is_one_a_batch: bool = F
     sources = tuple(shards.sources_of_shards)
     missing = [name for number, name in enumerate(names) if number not in sources]
     if missing:
-        raise InputError(f"`input_file` names no shard of {missing[0]}, of which the manifest lists some; name all")
+        raise InputError(
+            f"`input_file` names no shards in the language {missing[0]}, but the manifest lists some; name them all"
+        )
     tasks = [[n for n, name in enumerate(names) if len(languages_of(name)) == number] for number in (1, 2)]
     turns = tuple(tuple(task) for task in tasks if task)
     sizes, shares = shards.tokens_of_sources, dict.fromkeys(range(len(names)), 0.0)

@@ -126,7 +126,7 @@ def _examples(paths, examples_per_shard, first, seed, host_index, num_hosts):
     """Returns one host's endless records of some shards, from its example of that number on; see `train_dataset`."""
     if len(paths) < num_hosts:
         raise InputError(
-            f"{len(paths)} shards are too few for {num_hosts} hosts, each of which needs one at least; make more with "
+            f"{len(paths)} shards are too few for {num_hosts} hosts, each of which needs at least one; make more with "
             "create_pretraining_data.py --num_shards"
         )
     order = _Order(seed, len(paths), host_index, num_hosts)

@@ -57,8 +57,8 @@ def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
     """
     if exponent < 0:
         raise InputError(
-            f"`language_exponent={exponent:g}` is below 0, by which the less there is of a language, the more would be "
-            "drawn; take one from 0 (all alike) to 1 (as there is text)"
+            f"`language_exponent={exponent:g}` is below 0, so that the less text a language has, the more it "
+            "would be drawn; use a value from 0 (all languages alike) to 1 (by their amount of text)"
         )
     powers = [(size / sum(sizes)) ** exponent for size in sizes]
     return [power / sum(powers) for power in powers]

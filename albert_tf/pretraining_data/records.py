@@ -141,11 +141,11 @@ def is_static(path: str) -> bool:
     except tf.errors.OpError as error:
         raise InputError(f"{path} is not a TFRecord file, or it is damaged") from error
     if not records:
-        raise InputError(f"{path} holds no record; run create_pretraining_data.py again")
+        raise InputError(f"{path} contains no records; run create_pretraining_data.py again")
     try:
         names = set(tf.train.Example.FromString(records[0]).features.feature)
     except DecodeError as error:
-        raise InputError(f"{path} is not pre-training data: its records are no tf.train.Example") from error
+        raise InputError(f"{path} is not pre-training data: its records are not of tf.train.Example") from error
     missing = {*SEQUENCE_FEATURES, LABEL_FEATURE} - {"token_boundary"} - names
     if missing:
         raise InputError(f"{path} is not pre-training data: its records lack {', '.join(sorted(missing))}")

@@ -150,7 +150,7 @@ class ShardReader:
         if self.vocabulary and not 0 <= ids.min() <= ids.max() < len(self.vocabulary):
             raise InputError(
                 f"{self.path}: a record after number {count:,} holds the id {ids.max()}, but {self.vocabulary.source} "
-                f"has {len(self.vocabulary):,} pieces; put the vocabulary there that the shard was made with"
+                f"has {len(self.vocabulary):,} pieces; put back the vocabulary that the shard was made with"
             )
 
     def _word_starts(self, features, original_ids, is_special):

@@ -158,7 +158,8 @@ def find_shards(
         is_static = not paths or records.is_static(paths[0])
         if not is_static and tokenizer is None:
             raise InputError(
-                f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model in its folder"
+                f"{paths[0]} is not masked yet, and masking it needs tokenizer.json and vocab.txt or "
+                "spiece.model in its folder"
             )
         features = features_of(packing, folder.manifest.get("options", {}).get("sources", ()))
         return InputOptions(max_seq_length, max_predictions_per_seq, is_static, features)
@@ -290,7 +291,7 @@ class _Folder:
             if digests is not None:
                 expected, found = dict(zip(paths, digests)), tfrecords.look_through(sha256_of, rest)
                 rest = [path for path, digest in zip(rest, found) if digest != expected[path]]
-                damage |= dict.fromkeys(rest, "not the bytes that it was made of, by its SHA-256")
+                damage |= dict.fromkeys(rest, "changed since it was made, by its SHA-256")
             damage |= tfrecords.find_damage(rest)
         return damage
 
@@ -305,7 +306,7 @@ def _check_tokenizer_of(paths, tokenizer, setting):
         if tf.io.gfile.exists(path) and not (tokenizer and tokenizer.is_saved_as(path)):
             raise InputError(
                 f"`{setting}`: the shards beside {path} were made with that tokenizer, which is not the one of the "
-                "first training shards; make all with the same, with it beside all"
+                "first training shards; make all shards with the same one, and keep it beside each"
             )
 
 
@@ -316,7 +317,7 @@ def _check_mentions_of(paths, manifest, setting):
         other = read_manifest(path)
         if other and manifest and mention_options(other) != mention_options(manifest):
             raise InputError(
-                f"`{setting}`: {path} says other names of entities that are masked whole than the manifest of the "
+                f"`{setting}`: {path} lists other names of entities to mask whole than the manifest of the "
                 "training shards; make both with the same `entity_file`, or both without"
             )
 

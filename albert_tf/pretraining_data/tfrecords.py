@@ -81,8 +81,9 @@ def refuse_damage(damage: dict[str, str]) -> None:
     """
     if damage:
         raise InputError(
-            f"damaged: {describe_damage(damage)}; copy what is damaged once more from where it was made, or build it "
-            "again with create_pretraining_data.py (run_pretraining.py --on_damaged_shard=skip leaves damaged training "
+            f"damaged: {describe_damage(damage)}; copy the damaged files again from where they were made, or "
+            "build them again with create_pretraining_data.py (run_pretraining.py --on_damaged_shard=skip "
+            "leaves damaged training "
             "shards out)"
         )
 

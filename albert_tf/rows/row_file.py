@@ -133,12 +133,12 @@ class RowFile(collections.abc.Iterable[Row]):
         """Refuses a CSV file whose columns are separated as other programs do, before its rows look like bad ones."""
         if len(self.columns) == 1 and "\t" in self.columns[0]:
             raise InputError(
-                f"{self.path}, line 1: tabs between the columns, not commas; let its name end in .tsv, and pass "
-                "`task_name=tsv`"
+                f"{self.path}, line 1: the columns are separated by tabs, not commas; give the file a name that "
+                "ends in .tsv, and pass `task_name=tsv`"
             )
         if len(self.columns) == 1 and ";" in self.columns[0]:
             raise InputError(
-                f"{self.path}, line 1: semicolons between the columns, not commas; write the file with commas"
+                f"{self.path}, line 1: the columns are separated by semicolons, not commas; write the file with commas"
             )
 
     def _table_rows(self):

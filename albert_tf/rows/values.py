@@ -55,7 +55,7 @@ def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> 
     if isinstance(value, bytes):
         raise InputError(f"{column} holds bytes, not text; write it as strings, or name another column")
     if isinstance(value, float) and math.isinf(value):
-        raise InputError(f"{column} holds {value}, which is no number; correct it")
+        raise InputError(f"{column} holds {value}, which is not a number; correct it")
     return str(value)
 
 

@@ -92,7 +92,9 @@ class Application:
         except RefusedError as error:
             await _refusal(error)(scope, receive, send_in_pieces)
         except HTTPException as error:
-            nothing_here = RefusedError(error.status_code, f"there is nothing of this path and method; {self._hint}")
+            nothing_here = RefusedError(
+                error.status_code, f"there is nothing at this path for this method; {self._hint}"
+            )
             await _refusal(nothing_here, error.headers)(scope, receive, send_in_pieces)
         except Exception:
             logging.exception("a request could not be answered")

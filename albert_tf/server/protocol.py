@@ -100,7 +100,7 @@ def _parse_json(body):
 
 
 def _refuse_number(_):
-    raise RefusedError(400, "the request holds a number, and models read texts alone; write it as a string")
+    raise RefusedError(400, "the request holds a number, but models read only texts; write it as a string")
 
 
 def _object_of_pairs(pairs):
@@ -158,15 +158,15 @@ def _text(value, place, max_characters):
         try:
             value = base64.b64decode(value["b64"], validate=True).decode("utf-8")
         except (TypeError, ValueError) as error:
-            raise RefusedError(400, f"{place} is no UTF-8 text in base64") from error
+            raise RefusedError(400, f"{place} is not UTF-8 text in base64") from error
     if not isinstance(value, str):
         raise RefusedError(400, f"{place} must be a string")
     if len(value) > max_characters:
-        raise RefusedError(400, f"{place} has {len(value):,} characters, and at most {max_characters:,} are taken")
+        raise RefusedError(400, f"{place} has {len(value):,} characters, but at most {max_characters:,} are accepted")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RefusedError(400, f"{place} holds half a surrogate pair, which is no character") from error
+        raise RefusedError(400, f"{place} holds half a surrogate pair, which is not a character") from error
 
 
 def _object(values):

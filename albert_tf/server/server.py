@@ -70,7 +70,7 @@ class _Connection(H11Protocol):
         elif len(self.conn.trailing_data[0]) > MAX_HEAD_BYTES:
             self.refuse(too_long_head())
         else:
-            self.refuse(RefusedError(400, "this is no HTTP/1.1 request"))
+            self.refuse(RefusedError(400, "this is not an HTTP/1.1 request"))
 
     def shutdown(self):
         """Ends the connection if its client has asked nothing that is not answered."""

@@ -96,8 +96,8 @@ def check_masks_are_read(number: int, num_masks: int, num_read: int, max_seq_len
     """Checks that all masks of a text, the input of a number, are among the pieces that are read."""
     if num_read < num_masks:
         raise InputError(
-            f"input {number}: a {MASK} is behind the {max_seq_length} pieces that the model reads; ask about a part of "
-            "the text"
+            f"input {number}: a {MASK} lies beyond the {max_seq_length} pieces that the model reads; pass only "
+            "a part of the text"
         )
 
 

@@ -90,7 +90,7 @@ class ExportedPredictor(LoadedModel):
         check_order(order, top_k)
         if order != JOINTLY:
             raise InputError(
-                f"{self._described()} fills masks {JOINTLY} alone; load the folder that it was exported from"
+                f"{self._described()} fills masks only with order={JOINTLY}; load the folder that it was exported from"
             )
         top_k = DEFAULT_TOP_K if top_k is None else top_k
         texts = [replace_halves(text) for text in read_strings(texts)]

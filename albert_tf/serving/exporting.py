@@ -90,7 +90,8 @@ def _convert(folder, trained, weight_type, model_format):
     is_litert, num_entities = model_format == "litert", trained.model.config.num_entities
     if is_litert and num_entities:
         raise InputError(
-            f"LiteRT lacks what finds the names of entities (num_entities={num_entities}); use `format=onnx` or "
+            f"LiteRT can't express the search for names of entities (num_entities={num_entities}); use "
+            "`format=onnx` or "
             "saved_model"
         )
     function = trace_for_ids(trained)
@@ -143,7 +144,7 @@ def _next_version(output_dir):
     names = [name.rstrip("/") for name in names if not name.startswith(".")]
     others = [name for name in names if not name.isdecimal()]
     if others:
-        raise InputError(f"`output_dir={output_dir}` holds {others[0]}, which is no version; choose another folder")
+        raise InputError(f"`output_dir={output_dir}` holds {others[0]}, which is not a version; choose another folder")
     # One that is not whole, of an export that was killed, is written anew.
     whole = [name for name in names if not tf.io.gfile.exists(os.path.join(output_dir, name, UNFINISHED))]
     return 1 + max(map(int, whole), default=0)

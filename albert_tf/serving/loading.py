@@ -110,7 +110,7 @@ def load_finetuned(
     if settings is None or _objective_of(settings, folder) not in _KINDS:
         found = "no model" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
-            f"{folder} holds {found}, and no fine-tuned one with its {SETTINGS_FILE}; name a folder that "
+            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name a folder that "
             "run_classifier.py, another command that trains or albert_tf.fit has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
@@ -186,7 +186,7 @@ def _with_weights(model, checkpoint, source):
     if not model.reads_pooler:  # models of other libraries have none where none is read
         missing = [name for name in missing if not name.startswith(_POOLER)]
     if missing:
-        raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it is not of this task")
+        raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it was not trained for this task")
     return model
 
 
@@ -194,7 +194,7 @@ def _check_encoder(model, missing, checkpoint, source):
     """Checks that a checkpoint has the encoder; heads, and what only they read, other libraries may leave out."""
     lacking = [name for name in missing if name.startswith("encoder/") and not name.startswith(_POOLER)]
     if lacking:
-        raise InputError(f"{source}: {checkpoint} lacks {lacking[0]}; it is not of this model")
+        raise InputError(f"{source}: {checkpoint} lacks {lacking[0]}; it does not belong to this model")
 
 
 def _tokenizer_of(folder, tokenizer, config):
@@ -206,8 +206,8 @@ def _tokenizer_of(folder, tokenizer, config):
         return tokenizer
     if tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
         raise InputError(
-            f"{tokenizer.vocabulary.source} is not, or is used otherwise than, the tokenizer of {path}, which the "
-            "model was trained with; leave it out"
+            f"{tokenizer.vocabulary.source} differs, in its pieces or its settings, from the tokenizer of "
+            f"{path}, which the model was trained with; leave it out"
         )
     config.check_vocabulary(tokenizer.vocabulary)
     return tokenizer

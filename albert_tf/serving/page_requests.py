@@ -43,9 +43,9 @@ class PageRequestsOnly:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get("host", "")
         if self._is_local and urllib.parse.urlsplit(f"//{host}").hostname not in ("127.0.0.1", "localhost", "::1"):
-            return 403, "this page is for browsers of this machine"
+            return 403, "this page is for browsers on this machine"
         if headers.get("origin", "").partition("//")[2] not in ("", host):
-            return 403, "this page answers no other site"
+            return 403, "this page does not answer other sites"
         if scope["path"] != "/" and not scope["path"].startswith(_PATHS.get(scope["method"], ())):
             return 404, "there is nothing here but the page"
         length = headers.get("content-length", "" if scope["method"] == "POST" else "0")

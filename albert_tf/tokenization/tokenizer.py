@@ -176,7 +176,10 @@ class KoreanWordPieceTokenizer(Tokenizer):
         path = os.path.join(folder, settings_file)
         settings = read_json(path, "the tokenizer settings")
         if KIND in settings:
-            raise InputError(f"{path} is of another tokenizer; albert_tf.tokenization.load_tokenizer reads any")
+            raise InputError(
+                f"{path} belongs to another kind of tokenizer; use "
+                "albert_tf.tokenization.load_tokenizer, which reads any"
+            )
         vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
         if "vocab_sha256" not in settings:
             raise InputError(f"{path} has no vocab_sha256, so it is unknown which vocabulary it belongs to")

@@ -70,7 +70,7 @@ def describe_unknown_words(
     such_as = f", such as {', '.join(words)}" if words else ""
     return (
         f"{warning}{count:,} of {len(inputs):,} examples {where} {'hold' if count > 1 else 'holds'} a word that the "
-        f"vocabulary can't spell, of which the model reads nothing but {UNK}{such_as}{advice(characters)}"
+        f"vocabulary can't spell, which the model reads only as {UNK}{such_as}{advice(characters)}"
     )
 
 

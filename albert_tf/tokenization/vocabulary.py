@@ -42,8 +42,8 @@ class Vocabulary:
                 raise InputError(f"{source}, line {piece_id + 1}: an empty line; every line must hold one piece")
             if _NOT_IN_A_LINE.search(piece):
                 raise InputError(
-                    f"{source}, line {piece_id + 1}: {piece[:40]!a} can't be a line of a file, for it holds a line "
-                    "break or half a character; put an [unused] slot in its place"
+                    f"{source}, line {piece_id + 1}: {piece[:40]!a} can't be a line of a file, because it "
+                    "contains a line break or half a character; put an [unused] slot in its place"
                 )
             if piece in self._ids:
                 raise InputError(

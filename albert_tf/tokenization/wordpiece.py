@@ -55,7 +55,7 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
     num_marked = sum(piece.endswith(END_OF_WORD) and piece.strip("#_") != "" for piece in pieces)
     if wordpiece_scheme == "end_of_word" and num_inside > num_marked:
         raise InputError(
-            f"{vocabulary.source} looks like a vocabulary of the continuation scheme, for more pieces start with "
+            f"{vocabulary.source} looks like a vocabulary of the continuation scheme, because more pieces start with "
             f"{CONTINUATION_PREFIX} ({num_inside}) than end in {END_OF_WORD} ({num_marked}); "
             "use wordpiece_scheme=continuation"
         )

@@ -39,7 +39,7 @@ def planned_objective(
     """
     if name in TASKS:
         if settings:
-            raise InputError(f"`{next(iter(settings))}` means nothing for `task={name}`; leave it out")
+            raise InputError(f"`{next(iter(settings))}` has no meaning for `task={name}`; leave it out")
         return TASKS[name](config)
     return make_objective(name, config, options=DataOptions(max_predictions_per_seq, settings=settings))
 

@@ -247,7 +247,7 @@ class TrainingRun:
         if undefined:
             raise DivergedError(
                 f"{undefined[0]} of the held-out data is {results[undefined[0]]} at step {self.step:,}, so the weights "
-                "are of no use; nothing is written: lower `learning_rate`, or take an earlier checkpoint"
+                "are of no use; nothing is written: lower `learning_rate`, or use an earlier checkpoint"
             )
         values = {"global_step": self.step, **more_results, **results}
         self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))

@@ -30,7 +30,7 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
     last_step = phases[-1].end_step
     if done >= last_step:
         return "\n".join([*lines, f"already trained to step {done:,} of {last_step:,}; nothing to train"])
-    begin, going_on = done, f"going on from step {done:,}: " if done else ""
+    begin, going_on = done, f"continuing from step {done:,}: " if done else ""
     for phase in phases:
         if phase.end_step <= begin:
             continue

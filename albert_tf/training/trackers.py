@@ -23,7 +23,7 @@ def load_tracker(name: str) -> Tracker:
     finally:
         sys.path.remove(os.getcwd())
     if not callable(function):
-        raise InputError(f"`trackers={name}` is no function")
+        raise InputError(f"`trackers={name}` is not a function")
     return function
 
 

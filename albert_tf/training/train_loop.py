@@ -327,7 +327,7 @@ class _Loop:
             return
         self._has_warned_of_overfitting = True
         self._progress.log(
-            f"warning: {overfitting}: the run learns its text by heart. Later stages take the best checkpoint, so "
+            f"warning: {overfitting}: the run learns its text by heart. Later stages use the best checkpoint, so "
             "nothing is lost but time, which early stopping saves. More text helps, or fewer steps, or a smaller model"
         )
 
@@ -338,7 +338,7 @@ class _Loop:
             return
         ended = "" if step == self._last_step else f"ended early at step {step:,}, of {self._last_step:,}; "
         self._progress.log(
-            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which later stages take of this folder"
+            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which later stages use from this folder"
         )
 
     def _profile(self, step):

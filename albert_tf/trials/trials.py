@@ -118,8 +118,8 @@ def _claim(output_dir, search, is_chief):
         then = earlier.get("search", now)  # earlier versions wrote none
         if then != now:
             raise InputError(
-                f"`output_dir={output_dir}` holds trials of {_describe_search(then)}, and now asked for are those of "
-                f"{_describe_search(now)}; choose another folder"
+                f"`output_dir={output_dir}` holds trials of {_describe_search(then)}, but the settings now "
+                f"describe those of {_describe_search(now)}; choose another folder"
             )
     if is_chief and "search" not in earlier:
         write_json(path, {"search": now, "best": None, "trials": [], **earlier})

@@ -126,4 +126,6 @@ def test_causal_model_is_refused(augment, causal_checkpoint, tmp_path, assert_re
     (tmp_path / "in.txt").write_text("오늘은\n")
     flags = {"input_file": tmp_path / "in.txt", "model_dir": causal_checkpoint}
     told = assert_refused(lambda: augment(**flags), tmp_path)
-    assert "and so it has no fill_mask; it has" in told and told.endswith("fills in masks, for that replaces words")
+    assert "and so it has no fill_mask; it has" in told and told.endswith(
+        "fills in masks, because words are replaced in this way"
+    )

@@ -138,7 +138,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
         path.unlink()
     result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True)
     assert (result.code, result.errors) == (0, "")
-    assert "\ngoing on from step 2: steps 2 to 3: batch 4 = 1 x 4, " in result.output
+    assert "\ncontinuing from step 2: steps 2 to 3: batch 4 = 1 x 4, " in result.output
     assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
     assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
 

@@ -150,4 +150,4 @@ def test_teacher_of_another_vocabulary_is_refused(pretrain, with_teacher, checkp
     (tmp_path / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n", encoding="utf-8")
     KoreanWordPieceTokenizer.from_vocab_file(str(tmp_path / "vocab.txt")).save(other)
     message = assert_refused(lambda: pretrain(**{**with_teacher, "teacher": other}), tmp_path)
-    assert "has another vocabulary than the data, which both models read piece by piece; make the data with" in message
+    assert "has a different vocabulary from the data, which both models read piece by piece; make the " in message

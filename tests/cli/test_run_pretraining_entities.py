@@ -101,7 +101,7 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
     result = pretrain(**{**flags, "entity_vectors": other, "output_dir": tmp_path / "run2"})
     assert result.code == 1
-    assert f"--init_checkpoint={trained} knows other entities than --entity_vectors={other}" in result.errors
+    assert f"--init_checkpoint={trained} was trained with other entities than --entity_vectors={other}" in result.errors
     result = pretrain(**{**flags, "entity_vectors": None, "output_dir": tmp_path / "run3"})
     assert (result.code, result.errors) == (
         1,
@@ -137,7 +137,8 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretra
     np.testing.assert_allclose(found, [list(each.values()) for each in expected], atol=1e-6)
     flags = {"model_dir": tmp_path / "classifier", "output_dir": tmp_path / "litert", "format": "litert"}
     result = run_script("export_model.py", **flags)
-    assert result.code == 1 and "LiteRT lacks what finds the names of entities (num_entities=30)" in result.errors
+    assert result.code == 1
+    assert "LiteRT can't express the search for names of entities (num_entities=30)" in result.errors
     result = run_script("publish_model.py", init_checkpoint=trained, output_dir=tmp_path / "published")
     assert (result.code, result.errors) == (0, "")
     published = variables_in(next((tmp_path / "published").glob("*.index")).with_suffix(""))

@@ -57,7 +57,7 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_scrip
     assert result.code == 0
     assert (
         f"restored {resumed}/model.ckpt-6\n" in result.output
-        and "going on from step 6: steps 6 to 8: " in result.output
+        and "continuing from step 6: steps 6 to 8: " in result.output
     )
     assert_same_run(resumed, whole, 8)
     assert read_results(resumed) == read_results(whole)

@@ -103,7 +103,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
     assert run_script("score_text.py", **flags).code == 0
     first, *errors = answers(tmp_path / "out.jsonl")
     assert first["num_pieces"] and [list(each) for each in errors] == [["error"]] * 2
-    assert errors[0]["error"] == f"{tmp_path}/in.txt, line 2: is empty, and nothing has no score; leave it out"
+    assert errors[0]["error"] == f"{tmp_path}/in.txt, line 2: is empty, so there is nothing to score; leave it out"
     assert "in.txt, line 3: holds [MASK], and whole texts are scored" in errors[1]["error"]
 
 
@@ -124,7 +124,10 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ({"num_examples": 1, "template_file": "template.txt"}, "--num_examples has no effect without --train_file"),
         ({"method": "piece", "template_file": "template.txt"}, "--method goes without --template_file, where later"),
         ({"template_file": "nowhere.txt"}, "nowhere.txt"),
-        ({"template_file": "no_places.txt"}, "a template has {text} once, and '좋다' 0 times; correct it"),
+        (
+            {"template_file": "no_places.txt"},
+            "a template must contain {text} once, but '좋다' has it 0 times; correct it",
+        ),
     ],
 )
 def test_mistake_costs_one_sentence(run_script, given, tmp_path, assert_refused, monkeypatch, changes, message):

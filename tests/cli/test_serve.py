@@ -100,7 +100,7 @@ def test_answers_are_those_of_the_export(server, exported_classifier):
 def test_flags_reach_the_server(server):
     assert server.ask("/v1/models/films/metadata")[1]["model_card"]["labels"] == ["나쁨", "좋음"]
     for body, code, sentence in (
-        ({"instances": ["가" * 10_001]}, 400, "text 0 has 10,001 characters, and at most 10,000 are taken"),
+        ({"instances": ["가" * 10_001]}, 400, "text 0 has 10,001 characters, but at most 10,000 are accepted"),
         (b" " * (20 << 20), 413, "the request is larger than 100,000 bytes; send less at once"),
     ):
         assert server.ask("/v1/models/films:predict", body) == (code, {"error": sentence})

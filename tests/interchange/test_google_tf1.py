@@ -206,7 +206,7 @@ def test_tf_hub_prefix_is_no_part_of_the_names(tmp_path):
     shapes = {f"module/{name}": shape for name, shape in ALBERT_VARIABLES.items() if "seq_relationship" not in name}
     values = write_tf1(tmp_path / "google", shapes)
     sentences = convert(tmp_path / "google", tmp_path / "ours")
-    assert "not in it, and so begun anew where it is needed: sentence_order_head" in sentences
+    assert "not in it, and so initialized at random where it is needed: sentence_order_head" in sentences
     ours = read_variables(tmp_path / "ours")
     np.testing.assert_array_equal(
         ours["encoder/embeddings/word_embeddings"], values["module/bert/embeddings/word_embeddings"]
@@ -269,7 +269,7 @@ def test_fields_that_the_original_does_not_know_come_back(tmp_path):
         ({"bert/pooler/dense/bias": [7]}, r"bert/pooler/dense/bias has shape \[7\], and .* it should have \[16\]"),
         (
             {"bert/encoder/transformer/group_1/inner_group_0/LayerNorm/beta": [H]},
-            "bert/encoder/transformer/group_1/inner_group_0/LayerNorm/beta is no part of the encoder",
+            "bert/encoder/transformer/group_1/inner_group_0/LayerNorm/beta is not part of the encoder",
         ),
     ],
 )
@@ -324,9 +324,9 @@ def test_place_of_checkpoint_and_config_is_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_act": "gelu_erf"}, "`to=google` can't say hidden_act=gelu_erf"),
-        ({"layer_norm_eps": 1e-5}, "`to=google` can't say layer_norm_eps=1e-05"),
-        ({"sharing": "ffn", "num_hidden_layers": 2}, "`to=google` can't say sharing=ffn"),
+        ({"hidden_act": "gelu_erf"}, "`to=google` can't express hidden_act=gelu_erf"),
+        ({"layer_norm_eps": 1e-5}, "`to=google` can't express layer_norm_eps=1e-05"),
+        ({"sharing": "ffn", "num_hidden_layers": 2}, "`to=google` can't express sharing=ffn"),
     ],
 )
 def test_what_the_original_does_not_compute_is_refused(tmp_path, changes, message):
@@ -338,19 +338,19 @@ def test_what_the_original_does_not_compute_is_refused(tmp_path, changes, messag
 
 def test_head_that_reads_the_mean_is_refused(tmp_path):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(classifier_pooling="mean"), "classify")
-    with pytest.raises(InputError, match="can't say classifier_pooling=mean"):
+    with pytest.raises(InputError, match="can't express classifier_pooling=mean"):
         convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="classify"))
 
 
 def test_head_that_reads_aligned_questions_is_refused(tmp_path):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(question_alignment="words"), "squad")
-    with pytest.raises(InputError, match="can't say question_alignment=words"):
+    with pytest.raises(InputError, match="can't express question_alignment=words"):
         convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="squad"))
 
 
 def test_head_that_reads_characters_is_refused(tmp_path):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(character_ngrams=True), "tag")
-    with pytest.raises(InputError, match="can't say character_ngrams=true"):
+    with pytest.raises(InputError, match="can't express character_ngrams=true"):
         convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="tag"))
 
 

@@ -154,13 +154,13 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
 @pytest.mark.parametrize(
     ("changes", "target", "message"),
     [
-        ({}, "huggingface", "can't say is_causal=true"),
+        ({}, "huggingface", "can't express is_causal=true"),
         (
             {"embedding_size": 16, "sharing": "none", "norm_position": "pre"},
             "huggingface",
-            "can't say norm_position=",
+            "can't express norm_position=",
         ),
-        ({"embedding_size": 16, "sharing": "none"}, "google", "can't say is_causal=true"),
+        ({"embedding_size": 16, "sharing": "none"}, "google", "can't express is_causal=true"),
     ],
 )
 def test_causal_models_that_a_format_lacks_are_refused(tmp_path, changes, target, message):

@@ -66,7 +66,7 @@ def test_missing_misshapen_and_surplus_weights_are_named(theirs, tmp_path):
     assert "left, because it is no part of the model: lm_head.other" in sentences
     surplus = name.replace("groups.0", "groups.1")
     rewrite(theirs, lambda weights: weights.update({surplus: weights[name]}))
-    with pytest.raises(InputError, match=f"{surplus} is no part of the encoder"):
+    with pytest.raises(InputError, match=f"{surplus} is not part of the encoder"):
         to_ours(theirs, tmp_path / "other")
     rewrite(theirs, lambda weights: [weights.pop(surplus), weights.update({name: np.ones([3, 16], np.float32)})])
     with pytest.raises(InputError, match=rf"{name} has shape \[3, 16\], and .* it should have \[16, 16\]"):

@@ -149,21 +149,21 @@ def test_head_that_they_do_not_have_is_left_and_named(tmp_path):
 
 def test_head_whose_task_nobody_knows_is_asked_for(tmp_path):
     folder, _ = write_ours(tmp_path / "ours", CONFIGS["albert"], "classify")
-    with pytest.raises(InputError, match="does not say what its head is for; name that with `task`"):
+    with pytest.raises(InputError, match="does not say what its head is for; set `task` to say so"):
         to_theirs(folder, tmp_path / "theirs")
 
 
 @pytest.mark.parametrize("sharing", ["attention", "ffn"])
 def test_sharing_of_one_part_can_not_be_said(tmp_path, sharing):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(num_hidden_layers=2, sharing=sharing))
-    with pytest.raises(InputError, match=f"`to=huggingface` can't say sharing={sharing}"):
+    with pytest.raises(InputError, match=f"`to=huggingface` can't express sharing={sharing}"):
         to_theirs(folder, tmp_path / "theirs")
 
 
 @pytest.mark.parametrize("target", ["huggingface", "google", "keras_hub"])
 def test_models_that_see_one_side_can_not_be_said(tmp_path, target):
     folder, _ = write_ours(tmp_path / "ours", CONFIGS["albert"].replace(is_causal=True))
-    with pytest.raises(InputError, match=f"`to={target}` can't say is_causal=true"):
+    with pytest.raises(InputError, match=f"`to={target}` can't express is_causal=true"):
         convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
 
 

@@ -146,7 +146,7 @@ def test_missing_misshapen_and_surplus_arrays_are_named(theirs, tmp_path):
     assert "left, because it is no part of the model: optimizer/vars/0" in to_ours(theirs, tmp_path / "ours")
     surplus = name.replace("transformer_encoder", "transformer_encoder_1")
     changed(lambda file: file.create_dataset(surplus, data=np.ones([16, 2, 8])))
-    with pytest.raises(InputError, match=f"{surplus} is no part of the encoder"):
+    with pytest.raises(InputError, match=f"{surplus} is not part of the encoder"):
         to_ours(theirs, tmp_path / "other")
     changed(lambda file: [file.pop(surplus), file.pop(name), file.create_dataset(name, data=np.ones([16, 16]))])
     with pytest.raises(InputError, match=rf"{name} has shape \[16, 16\], and .* should have \[16, 2, 8\]"):
@@ -200,10 +200,10 @@ def test_damaged_weights_cost_a_sentence(theirs, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_act": "relu"}, "can't say hidden_act=relu"),
-        ({"layer_norm_eps": 1e-5}, "can't say layer_norm_eps=1e-05"),
-        ({"num_hidden_layers": 3, "num_hidden_groups": 2}, "can't say num_hidden_layers=3 in 2 groups"),
-        ({"num_hidden_layers": 2, "sharing": "attention"}, "`to=keras_hub` can't say sharing=attention"),
+        ({"hidden_act": "relu"}, "can't express hidden_act=relu"),
+        ({"layer_norm_eps": 1e-5}, "can't express layer_norm_eps=1e-05"),
+        ({"num_hidden_layers": 3, "num_hidden_groups": 2}, "can't express num_hidden_layers=3 in 2 groups"),
+        ({"num_hidden_layers": 2, "sharing": "attention"}, "`to=keras_hub` can't express sharing=attention"),
     ],
 )
 def test_what_the_backbone_does_not_compute_is_refused(tmp_path, changes, message):

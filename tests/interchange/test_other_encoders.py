@@ -292,15 +292,18 @@ def test_activation_that_they_have_elsewhere_is_refused(transformers, tmp_path, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"position_offset": 0}, "can't say position_offset=0 of model_type=roberta"),
+        ({"position_offset": 0}, "can't express position_offset=0 of model_type=roberta"),
         ({"hidden_act": "gelu"}, "hidden_act=gelu of model_type=roberta, whose masked-LM head has GELU whatever that"),
-        ({"type_vocab_size": 0}, "can't say type_vocab_size=0 of model_type=roberta"),
+        ({"type_vocab_size": 0}, "can't express type_vocab_size=0 of model_type=roberta"),
         (
             {"classification_head": "dense_gelu"},
-            "can't say classification_head=dense_gelu of a model of model_type=rob",
+            "can't express classification_head=dense_gelu of a model of model_type=rob",
         ),
-        ({"sharing": "all"}, "can't say sharing=all of a model of model_type=roberta"),
-        ({"embedding_size": 8}, "can't say inner_group_num=1 and embedding_size=8 of a model of model_type=roberta"),
+        ({"sharing": "all"}, "can't express sharing=all of a model of model_type=roberta"),
+        (
+            {"embedding_size": 8},
+            "can't express inner_group_num=1 and embedding_size=8 of a model of model_type=roberta",
+        ),
     ],
 )
 def test_family_that_does_not_compute_a_model_does_not_get_it(tmp_path, changes, message):
@@ -315,7 +318,7 @@ def test_family_that_does_not_compute_a_model_does_not_get_it(tmp_path, changes,
 @pytest.mark.parametrize("target", ["google", "keras_hub"])
 def test_formats_of_albert_alone_refuse_other_families(tmp_path, target):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(position_offset=2, hidden_act="gelu"))
-    with pytest.raises(InputError, match=f"`to={target}` can't say position_offset=2"):
+    with pytest.raises(InputError, match=f"`to={target}` can't express position_offset=2"):
         convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
 
 

@@ -91,17 +91,29 @@ def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_
             {"class_name": "BertTokenizer", "config": {}},
             "class_name=BertTokenizer gives ids that ours does",
         ),
-        ("tokenizer", {"class_name": "AlbertTokenizer"}, "class_name=AlbertTokenizer gives ids that ours does not"),
-        ("tokenizer", {"config": {"add_bos": True}}, "add_bos=True gives ids that ours does not; ours has False"),
+        (
+            "tokenizer",
+            {"class_name": "AlbertTokenizer"},
+            "class_name=AlbertTokenizer gives other ids than albert_tf's tokenizer",
+        ),
+        (
+            "tokenizer",
+            {"config": {"add_bos": True}},
+            "add_bos=True gives other ids than albert_tf's tokenizer, which has False",
+        ),
         (
             "tokenizer",
             {"config": {"sequence_length": 8}},
-            "sequence_length=8 gives ids that ours does not",
+            "sequence_length=8 gives other ids than albert_tf's tokenizer",
         ),
         ("tokenizer", {"config": {"dtype": "int32", "add_bos": False}}, None),
-        ("tokenizer", {"config": {"lowercase": True}}, "tokenizer.json: not known, and so not heeded: lowercase"),
-        ("preprocessor", {"config": {"truncate": "waterfall"}}, "truncate=waterfall gives ids that ours does not"),
-        ("preprocessor", {"config": {"truncate": "round_robin", "x": 1}}, "json: not known, and so not heeded: x"),
+        ("tokenizer", {"config": {"lowercase": True}}, "tokenizer.json: ignored, because they are unknown: lowercase"),
+        (
+            "preprocessor",
+            {"config": {"truncate": "waterfall"}},
+            "truncate=waterfall gives other ids than albert_tf's tokenizer",
+        ),
+        ("preprocessor", {"config": {"truncate": "round_robin", "x": 1}}, "json: ignored, because they are unknown: x"),
     ],
 )
 def test_what_a_preset_says_of_its_tokenizer_is_kept_or_named(released, tmp_path, name, values, message):
@@ -184,10 +196,18 @@ def transformers_albert(model, **settings):
 @pytest.mark.parametrize(
     ("tokenizer_config", "options", "message"),
     [
-        ({"remove_space": False}, {}, "remove_space=False gives ids that ours does not; ours has True"),
-        ({"tokenizer_class": "T5Tokenizer"}, {}, "tokenizer_class='T5Tokenizer' gives ids that ours does not"),
+        ({"remove_space": False}, {}, "remove_space=False gives other ids than albert_tf's tokenizer, which has True"),
+        (
+            {"tokenizer_class": "T5Tokenizer"},
+            {},
+            "tokenizer_class='T5Tokenizer' gives other ids than albert_tf's tokenizer",
+        ),
         ({"sp_model_kwargs": {"alpha": 0.1}}, {}, "sp_model_kwargs="),
-        ({"mask_token": "<url>"}, {}, "mask_token='<url>' gives ids that ours does not; ours has '[MASK]'"),
+        (
+            {"mask_token": "<url>"},
+            {},
+            "mask_token='<url>' gives other ids than albert_tf's tokenizer, which has '[MASK]'",
+        ),
         ({"added_tokens_decoder": {"5": {"content": "<url>"}}}, {}, "added_tokens_decoder holds '<url>'"),
         ({"do_lower_case": False}, {"do_lower_case": True}, "`do_lower_case=True` contradicts the tokenizer's files"),
         ({"keep_accents": True}, {"strip_accents": True}, "`strip_accents=True` contradicts the tokenizer's files in"),

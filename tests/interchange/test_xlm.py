@@ -83,7 +83,7 @@ def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformer
             "vocab.json",
             "vocab.json is of a BPE tokenizer, which albert_tf doesn't have; only an XLM with WordPieces",
         ),
-        ({"asm": True}, None, "asm=True is not what models of albert_tf compute, which is asm=False"),
+        ({"asm": True}, None, "asm=True is not supported: models of albert_tf compute only asm=False"),
     ],
 )
 def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file, message):
@@ -99,10 +99,13 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_languages": 2}, "can't say num_languages=2 of a model of model_type=albert: its models have num_lang"),
+        (
+            {"num_languages": 2},
+            "can't express num_languages=2 of a model of model_type=albert: its models have num_lang",
+        ),
         (
             {"model_type": "xlm", "embedding_size": 16, "sharing": "none"},
-            "can't say intermediate_size=16 of model_type=",
+            "can't express intermediate_size=16 of model_type=",
         ),
     ],
 )

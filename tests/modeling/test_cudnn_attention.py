@@ -213,7 +213,7 @@ DROPS = CONFIG.replace(attention_probs_dropout_prob=0.1)
 def test_what_the_kernel_cannot_do_is_left_to_plain_operations(changes, obstacle):
     assert not calls_of(program_of_encoder(**changes))
     step, arguments = encoding(attention="flash", **changes)
-    with pytest.raises(InputError, match=f"`attention=flash` on a GPU can't be had with {obstacle}"):
+    with pytest.raises(InputError, match=f"`attention=flash` on a GPU is not possible with {obstacle}"):
         tf.function(step, autograph=False).get_concrete_function(*arguments)
 
 

@@ -58,7 +58,7 @@ def test_both_names_at_once_are_refused(tiny_config, batch, use, name):
 @pytest.mark.parametrize("use", MODELS)
 @pytest.mark.parametrize("name", ["positions", "input_masks", "labels"])
 def test_unknown_name_is_refused(tiny_config, batch, use, name):
-    with pytest.raises(InputError, match=f"a model takes no {name}; .*segment_ids \\(or token_type_ids\\)"):
+    with pytest.raises(InputError, match=f"a model has no input {name}; .*segment_ids \\(or token_type_ids\\)"):
         MODELS[use](tiny_config)(inputs_of(use, {**batch, name: batch["input_ids"]}))
 
 

@@ -116,7 +116,9 @@ def test_teacher_of_fewer_positions_than_the_data_is_refused(write_teacher):
 def test_without_teacher_there_is_a_model_and_nothing_to_train():
     objective = distil(CONFIG, "")
     assert isinstance(objective.make_model(), AlbertForPreTraining)
-    with pytest.raises(InputError, match="`objective=distil` needs a teacher; name the folder of a model by `teacher`"):
+    with pytest.raises(
+        InputError, match="`objective=distil` needs a teacher; name the folder of a model with `teacher`"
+    ):
         objective.make_models()
 
 

@@ -201,9 +201,9 @@ def test_share_is_exact_and_evenly_spread(share, period, num_causal):
     with pytest.raises(InputError) as error:
         objective.check_batch_size(period + 1)
     assert str(error.value) == (
-        f"`causal_share={num_causal / period:.4g}` of {period + 1} examples, which are learnt from at once, is no "
-        "whole number of them; let `train_batch_size`, divided by the number of replicas and by "
-        f"`gradient_accumulation_steps`, be a multiple of {period}, or choose another share"
+        f"`causal_share={num_causal / period:.4g}` of {period + 1} examples, which are learnt from at once, is "
+        "not a whole number of them; make `train_batch_size`, divided by the number of replicas and by "
+        f"`gradient_accumulation_steps`, a multiple of {period}, or choose another share"
     )
     spec = with_batch_size(objective.batch_spec(LENGTH), period)
     assert objective.flops(spec) > 0

@@ -65,7 +65,7 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
     objective = make_objective("electra", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
     switches = {"share_generator": False, "disentangled_embeddings": False}
     assert objective.identity() == {"objective": "electra", "generator_size": 0.5, **switches}
-    with pytest.raises(InputError, match="`generator_size` means nothing for `objective=albert`; leave it out"):
+    with pytest.raises(InputError, match="`generator_size` has no meaning for `objective=albert`; leave it out"):
         make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
 
 
@@ -94,8 +94,8 @@ def test_objective_that_does_not_fit_is_one_sentence():
     with pytest.raises(InputError) as error:
         make_objective("albert", CONFIG, PACKINGS["halves"])
     assert str(error.value) == (
-        "`objective=albert` takes examples that are packed as order, and not as halves, which halves and distil take; "
-        "choose another"
+        "`objective=albert` needs examples packed as order, but these are packed as halves, for halves and "
+        "distil; choose another objective"
     )
-    with pytest.raises(InputError, match="`objective=of_tomorrow` is not known; take one of albert, bert, roberta"):
+    with pytest.raises(InputError, match="`objective=of_tomorrow` is not known; use one of albert, bert, roberta"):
         make_objective("of_tomorrow", CONFIG)

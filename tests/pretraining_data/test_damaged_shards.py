@@ -55,7 +55,7 @@ def test_shard_of_another_build_is_told_by_its_hash_where_all_are_read(find, fol
     with tf.io.TFRecordWriter(str(path)) as writer:  # of the same size, and every checksum right
         for record in reversed(records):
             writer.write(record)
-    reason = "not the bytes that it was made of, by its SHA-256"
+    reason = "changed since it was made, by its SHA-256"
     assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
 
 

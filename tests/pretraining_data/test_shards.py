@@ -73,7 +73,7 @@ def test_features_that_the_packing_does_not_have_are_refused(find, folder, edit_
 
 def test_packing_that_is_not_known_is_refused(find, folder, edit_manifest):
     edit_manifest(lambda manifest: manifest["options"].update(packing="of_tomorrow"))
-    refuses("manifest.json: there is no packing of_tomorrow; take one of order, next", find, folder / "train*")
+    refuses("manifest.json: there is no packing of_tomorrow; use one of order, next", find, folder / "train*")
 
 
 def test_pairs_whose_lengths_tell_the_label_are_refused(find, folder, edit_manifest):

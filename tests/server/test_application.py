@@ -72,7 +72,7 @@ def test_there_is_nothing_else(start):
     ):
         answer = server.ask(path, b"{}" if method in ("PUT", "POST") else None, method)
         assert (path, answer.status, "allow" in answer.headers) == (path, status, status == 405)
-        assert answer.content == {"error": f"there is nothing of this path and method; ask by POST {PREDICT}"}
+        assert answer.content == {"error": f"there is nothing at this path for this method; ask by POST {PREDICT}"}
 
 
 def test_failure_of_the_model_is_told_and_logged(start, caplog):

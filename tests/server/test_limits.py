@@ -44,7 +44,7 @@ def test_heads_are_neither_long_nor_anything_but_http(start, head, status):
     server = start(request_timeout=0.5)
     found, sentence = parts(server.send(head.encode() + b"\r\n\r\n"))
     assert found == status
-    assert {431: LONG_HEAD, 400: "this is no HTTP/1.1 request"}.get(status, sentence) == sentence
+    assert {431: LONG_HEAD, 400: "this is not an HTTP/1.1 request"}.get(status, sentence) == sentence
     assert is_well(server)
 
 
@@ -190,7 +190,7 @@ def test_too_many_texts_and_those_that_wait_are_refused(start):
     assert server.predict({"instances": ["a"] * 5}).content == {
         "error": "the request holds 5 texts; send 1 to 4 at once"
     }
-    error = "text 1 has 6 characters, and at most 5 are taken"
+    error = "text 1 has 6 characters, but at most 5 are accepted"
     assert server.predict({"instances": ["가나다라마", "가나다라마바"]}).content == {"error": error}
     server.model.may_answer.clear()
     with server.connect() as waiting:

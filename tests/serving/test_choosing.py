@@ -101,7 +101,12 @@ def test_text_may_hold_the_name_of_a_place():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("masked", {"template": "{text} 나"}, r"a template has {answer} once, and '{text} 나' 0 times; correct it"),
+        (
+            "masked",
+            {"template": "{text} 나"},
+            r"a template must contain {answer} once, but '{text} 나' has it 0 times; "
+            "correct it",
+        ),
         ("masked", {"template": "{text} {text} {answer}"}, "a template has {text} once, and .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
         ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
@@ -137,9 +142,12 @@ def test_mistake_costs_one_sentence(models, kind, options, message):
     ("text", "message"),
     [
         ("\n", "is empty; write a template, and a line for each label"),
-        ("{text} {answer}\n\ngood 나\n", "line 3: 'good 나' is no label with its answer; write it as positive: 재밌다"),
+        (
+            "{text} {answer}\n\ngood 나\n",
+            "line 3: 'good 나' is not a label with its answer; write it as positive: 재밌다",
+        ),
         ("{text} {answer}\ngood:\n", "line 2: 'good:' is no label with its answer"),
-        ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good is there twice; remove one"),
+        ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good appears twice; remove one"),
     ],
 )
 def test_template_file_that_can_not_be_read_is_one_sentence(tmp_path, text, message):
@@ -162,7 +170,7 @@ def test_examples_are_drawn_by_seed_from_each_label(tmp_path):
     assert all(int(text[1:]) % 2 == int(label) for each in drawn for text, label in each)
     assert drawn[3] == draw_examples(path, *columns, ["0", "1"], 5, 3) and drawn[3] != drawn[4]
     assert len({tuple(label for _, label in each) for each in drawn}) > 3  # their order is drawn too
-    with pytest.raises(InputError, match="has 20 texts of the label 0, and `num_examples=50` takes 25; take fewer"):
+    with pytest.raises(InputError, match="has 20 texts of the label 0, and `num_examples=50` needs 25; use fewer"):
         draw_examples(path, *columns, ["0", "1"], 50, 0)
     with pytest.raises(
         InputError,

@@ -138,12 +138,16 @@ def test_unknown_words_are_counted_and_told(models):
 @pytest.mark.parametrize(
     ("kind", "asked", "message"),
     [
-        ("masked", (["가", " "],), "input 1 is empty, and nothing has no score; leave it out"),
+        ("masked", (["가", " "],), "input 1 is empty, so there is nothing to score; leave it out"),
         ("masked", (["\x00\u200b"],), "input 0 is empty"),
         ("causal", (["가", "나 [MASK]"],), r"input 1 holds \[MASK\], and whole texts are scored; fill_mask says what"),
         ("masked", ("가",), "pass a list of inputs, even for a single one"),
         ("masked", (["가"], "word"), "`method` must be one of within_word, piece. Received: 'word'"),
-        ("causal", (["가"], "piece"), "`method=piece` says what is masked, and this model reads from left to right;"),
+        (
+            "causal",
+            (["가"], "piece"),
+            "`method=piece` says what is masked, but this model reads from left to right and masks nothing;",
+        ),
     ],
 )
 def test_what_has_no_score_is_one_sentence(models, kind, asked, message):

@@ -20,8 +20,8 @@ def test_inputs_are_counted_once_and_their_words_named_as_they_were_written():
         list("😀쓰레기다최고예요NO"),
     )
     assert describe_unknown_words(tokenizer(), inputs, "in train.tsv") == (
-        "warning: 2 of 4 examples in train.tsv hold a word that the vocabulary can't spell, of which the model reads "
-        "nothing but [UNK], such as 최고예요😀, 쓰레기다, NO😀; it lacks 😀 쓰 레 기 다 and others: put a space on "
+        "warning: 2 of 4 examples in train.tsv hold a word that the vocabulary can't spell, which the model "
+        "reads only as [UNK], such as 최고예요😀, 쓰레기다, NO😀; it lacks 😀 쓰 레 기 다 and others: put a space on "
         "each side of such a character, and the rest of the word is read"
     )
 

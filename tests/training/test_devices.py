@@ -209,8 +209,8 @@ def test_what_the_kernel_cannot_do_is_told_before_training(gpus, trial, options,
     tried = trial(None)
     attention, line = choose(**options)
     assert attention == "plain"
-    assert line.startswith(f"attention: plain operations, for cuDNN's kernels can't be had with {obstacle}")
-    with pytest.raises(InputError, match=f"`attention=flash` can't be had on a GPU with {obstacle}"):
+    assert line.startswith(f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}")
+    with pytest.raises(InputError, match=f"`attention=flash` is not possible on a GPU with {obstacle}"):
         choose("flash", **options)
     assert not tried
 
@@ -219,5 +219,5 @@ def test_other_gpus_have_no_kernel(gpus):
     gpus("Tesla T4")
     assert choose() == (
         "plain",
-        "attention: plain operations, for cuDNN's kernels can't be had with a GPU before Ampere",
+        "attention: plain operations, because cuDNN's kernels are not possible with a GPU before Ampere",
     )

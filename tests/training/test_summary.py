@@ -47,12 +47,12 @@ def test_resumed_run_tells_what_is_left():
         (
             400,
             [
-                "going on from step 400: steps 400 to 1,000: batch 64 = 1 x 64, sequences of 128 pieces, 6.00 epochs "
+                "continuing from step 400: steps 400 to 1,000: batch 64 = 1 x 64, sequences of 128 pieces, 6.00 epochs "
                 "over 6,400 examples",
                 "steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces",
             ],
         ),
-        (1000, ["going on from step 1,000: steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces"]),
+        (1000, ["continuing from step 1,000: steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces"]),
         (2000, ["already trained to step 2,000 of 2,000; nothing to train"]),
     ):
         run.global_step.assign(step)

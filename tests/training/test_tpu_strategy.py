@@ -273,7 +273,7 @@ def test_kernels_that_work_are_chosen(attention, trial):
 def test_kernels_that_fail_are_passed_over_with_a_sentence(trial):
     pytest.importorskip("jax")
     trial(None, "fail with InternalError: Mosaic")
-    line = "attention: plain operations, for on this TPU the flash kernels fail with InternalError: Mosaic"
+    line = "attention: plain operations, because on this TPU the flash kernels fail with InternalError: Mosaic"
     assert choose(make_tpu_strategy("V2"), "auto", [(128, 21), (512, 78)]) == ("plain", line)
 
 

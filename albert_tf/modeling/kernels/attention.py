@@ -33,7 +33,7 @@ def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
     if runs_cudnn_attention():
         obstacle = find_obstacle(case)
         if obstacle and attention == "flash":
-            raise InputError(f"`attention=flash` on a GPU can't be had with {obstacle}; use `attention=auto`")
+            raise InputError(f"`attention=flash` on a GPU is not possible with {obstacle}; use `attention=auto`")
         return PLAIN if obstacle else CUDNN
     shape = hidden_size, case.head_size, case.max_seq_length
     return PALLAS if uses_flash_attention(attention, *shape, case.masks_rows, case.output_attentions) else PLAIN

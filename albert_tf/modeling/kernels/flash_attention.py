@@ -54,17 +54,18 @@ def uses_flash_attention(
         return fits and is_installed and not masks_rows and not output_attentions
     if not fits:
         raise InputError(
-            f"`attention=flash` needs hidden_size={hidden_size} to be a multiple of {COLUMNS_TOGETHER}, the size of a "
-            f"head, {head_size}, to divide it, and sequences, of {max_seq_length} here, of a fixed length up to "
-            f"{_LONGEST_SEQUENCE}; use `attention=plain`"
+            f"`attention=flash` needs hidden_size={hidden_size} to be a multiple of {COLUMNS_TOGETHER}, the "
+            f"size of a head, {head_size}, to divide that number, and sequences (here of {max_seq_length}) to "
+            f"have a fixed length up to {_LONGEST_SEQUENCE}; use `attention=plain`"
         )
     if masks_rows:
         raise InputError(
-            'attention="flash" takes no mask [B, S, S]; use attention="plain" or "auto", or say by document_ids [B, S] '
+            'attention="flash" supports no mask [B, S, S]; use attention="plain" or "auto", or say by '
+            "document_ids [B, S] "
             "which pieces see one another"
         )
     if output_attentions:
-        raise InputError('attention="flash" has no attentions to output; use attention="plain" or "auto"')
+        raise InputError('attention="flash" cannot output attentions; use attention="plain" or "auto"')
     if not is_installed:
         raise InputError(f"`attention=flash` needs jax: pip install {with_extra('flash')}, or use `attention=plain`")
     if is_compiled_for_tpu() and not runs_pallas_kernels():

@@ -36,8 +36,8 @@ class Layers(Lesson):
         if teacher.num_blocks % config.num_blocks:
             raise InputError(
                 "`distillation=layers` needs a teacher whose number of layers is a multiple of the student's, which is "
-                f"{config.num_blocks}, and {source} has {teacher.num_blocks}; make the student another, or take "
-                "`distillation=relations`"
+                f"{config.num_blocks}, and {source} has {teacher.num_blocks}; give the student another number "
+                "of layers, or use `distillation=relations`"
             )
 
     def make_auxiliary_models(self, config, teacher, dtype):

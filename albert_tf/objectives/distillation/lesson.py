@@ -134,7 +134,7 @@ def check_equal(
         if own != other:
             raise InputError(
                 f"`distillation={lesson}` compares {what} one by one, and {name} is {own} in the student and {other} "
-                f"in {source}; make them equal, or take `distillation=relations`"
+                f"in {source}; make them equal, or use `distillation=relations`"
             )
 
 

@@ -97,7 +97,7 @@ class Distillation(Objective):
     def make_models(self, **options):
         """Returns it, its "teacher", as random until its weights are loaded, and the lesson's own; see `Objective`."""
         if self.teacher_config is None:
-            raise InputError(f"`objective=distil` needs a teacher; name the folder of a model by `{TEACHER}`")
+            raise InputError(f"`objective=distil` needs a teacher; name the folder of a model with `{TEACHER}`")
         # Kernels are tried with the heads of the student before a run; what was not tried is not used.
         has_same_heads = _head_size(self.teacher_config) == _head_size(self.config)
         attention = "auto" if has_same_heads and options.get("attention") != "plain" else "plain"
@@ -230,7 +230,7 @@ def _check_model(config, whose):
     for name in ("masked_lm_is_shifted", "num_languages"):
         if value := getattr(config, name):
             raise InputError(
-                f"`objective=distil` doesn't read models of {name}={value}, as {whose} is; take another model"
+                f"`objective=distil` can't read models with {name}={value}, such as {whose}; use another model"
             )
 
 

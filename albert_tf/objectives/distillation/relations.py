@@ -70,7 +70,7 @@ class Relations(Lesson):
         if number < 0 or common % number:
             raise InputError(
                 f"`relation_heads={number}` must divide the width of the student, {widths[0]}, and that of the "
-                f"teacher, {widths[1]}; take a divisor of {common}, or 0 to have it chosen"
+                f"teacher, {widths[1]}; use a divisor of {common}, or 0 to have it chosen"
             )
         return number
 

@@ -251,7 +251,7 @@ def _run(pipeline, runner, work):
         reason = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
         raise InputError(f"`runner={runner}` failed ({reason}); {RESUME_GOES_ON}") from error
     if state != "DONE":
-        raise InputError(f"`runner={runner}` ended as {state}; `resume` goes on")
+        raise InputError(f"`runner={runner}` ended as {state}; `resume` continues")
     counts = work.shard_counts(*_CORPUS)
     if counts is None:
         work.remove()

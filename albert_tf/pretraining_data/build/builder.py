@@ -80,9 +80,9 @@ def build(
 
     Raises:
         BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
-        InputError: A file can't be read or written, or a worker was killed; `resume` goes on then. Or an unfinished
+        InputError: A file can't be read or written, or a worker was killed; `resume` continues then. Or an unfinished
             build is in the way.
-        KeyboardInterrupt: It was interrupted; says that `resume` goes on.
+        KeyboardInterrupt: It was interrupted; says that `resume` continues.
     """
     options, shards = prepare(tokenizer, options, train_paths, held_out_paths, names)
     progress = progress or ProgressLine()

@@ -148,7 +148,8 @@ def describe_finished(
         return None
     if (changed := _find_changed(manifest, path, reader, shards)) and not is_anew:
         raise InputError(f"{changed}; put it back, or pass `overwrite` to make all shards anew")
-    more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
+    unknown_text = ", but not which text it was made from, because an earlier version wrote it"
+    more = "" if _INPUT_DIGESTS in manifest else unknown_text
     return None if changed else f"{path} says that this data is finished{more}"
 
 
@@ -164,7 +165,7 @@ def _find_changed(manifest, manifest_path, reader, shards):
                 return f"{path} is not the shard that {manifest_path} lists"
     for path, digest in zip(reader.paths, manifest.get(_INPUT_DIGESTS, [])):
         if sha256_of(path) != digest:
-            return f"{path} is not the text that {manifest_path} was made of"
+            return f"{path} is not the text that {manifest_path} was made from"
     return None
 
 

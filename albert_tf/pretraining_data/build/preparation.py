@@ -22,9 +22,9 @@ from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
-RESUME_GOES_ON = "once that is mended, `resume` goes on"
+RESUME_GOES_ON = "once that is corrected, `resume` continues"
 
-_INTERRUPTED = "interrupted; the same command with `resume` goes on"
+_INTERRUPTED = "interrupted; repeat the command with `resume` to continue"
 
 
 def prepare(
@@ -79,7 +79,7 @@ def open_work_folder(
     Raises:
         BadCorpusError: The corpus can't be used; the work folder is removed.
         InputError: A file can't be read or written, another command writes the folder, or a worker was killed.
-        KeyboardInterrupt: The build was interrupted; says that `resume` goes on.
+        KeyboardInterrupt: The build was interrupted; says that `resume` continues.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     try:
@@ -107,8 +107,8 @@ def _check_mentions(options, names):
     """Checks that mentions of entities can be masked whole, by what the options say."""
     if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
         raise InputError(
-            "`names_sha256` and `num_names` are of other names than those that are given as `names`; take all three "
-            "from one list"
+            "`names_sha256` and `num_names` belong to other names than those given as `names`; use all three of "
+            "one list"
         )
     if not options.marks_mentions:
         return
@@ -117,7 +117,9 @@ def _check_mentions(options, names):
     if not options.masking_options.do_whole_word_mask:
         raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
     if not find_packing(options.packing, "packing").masks_pieces:
-        raise InputError(f"pieces of `packing={options.packing}` are not masked, and so no names; leave these out")
+        raise InputError(
+            f"pieces of `packing={options.packing}` are not masked, so names have no effect; leave them out"
+        )
 
 
 def _make_plan(reader, tokenizer, options, shards):

@@ -89,7 +89,7 @@ class PairFile:
         try:
             table = RowFile(self._path)
             if table.columns is not None:
-                how = f"name the languages as the columns are, by `languages`, such as korean{JOIN}english"
+                how = f"name the languages after the columns, with `languages`, such as korean{JOIN}english"
                 table.check_columns(list(self._columns), table.columns, how)
             for row in table:
                 yield row, table.place(row.number)
@@ -152,7 +152,7 @@ def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -
     for pattern, source in zip(patterns, languages):
         for path in find_corpus_files([pattern], "input_file"):
             if found.setdefault(path, source) != source:
-                raise InputError(f"`languages`: {path} is said to be {found[path]} and {source}; it can be one")
+                raise InputError(f"`languages`: {path} is declared as both {found[path]} and {source}; choose one")
     return list(found), list(found.values())
 
 
@@ -161,8 +161,8 @@ def refuse_tables(paths: list[str]) -> None:
     for path in paths:
         if path.lower().removesuffix(".gz").endswith(_TABLE_ENDINGS):
             raise InputError(
-                f"{path} is a table, whose columns are a text and its translation for `objective=translation`; what is "
-                "learnt otherwise needs text, JSON lines or Parquet"
+                f"{path} is a table, whose columns are a text and its translation for `objective=translation`; "
+                "other objectives need text, JSON lines or Parquet"
             )
 
 
@@ -175,7 +175,7 @@ def _columns_of(path):
         columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
     if len(columns) != 2:
         raise InputError(
-            f"{path} has the columns {', '.join(columns) or '(none)'}, and a pair is of two; name these by "
+            f"{path} has the columns {', '.join(columns) or '(none)'}, but a pair has two; name these with "
             f"`languages`, such as korean{JOIN}english"
         )
     check_sources([JOIN.join(columns)])

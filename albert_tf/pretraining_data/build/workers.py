@@ -206,4 +206,4 @@ def _naming_a_killed_worker():
     try:
         yield
     except (EOFError, ConnectionError) as error:
-        raise ChildProcessError("a worker process was killed, perhaps for want of memory") from error
+        raise ChildProcessError("a worker process was killed, perhaps for lack of memory") from error

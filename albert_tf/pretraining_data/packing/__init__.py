@@ -36,7 +36,7 @@ def find_packing(name: str, source: str) -> Packing:
     found = PACKINGS.get(EARLIER_NAMES.get(name, name))
     if found is None:
         known = ", ".join([*PACKINGS, *EARLIER_NAMES])
-        raise InputError(f"{source}: there is no packing {name}; take one of {known}")
+        raise InputError(f"{source}: there is no packing {name}; use one of {known}")
     return found
 
 

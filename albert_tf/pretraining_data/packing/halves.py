@@ -28,7 +28,7 @@ class Halves(Packing):
     may_end_with_separator = True
     segments_alternate = True
     what_it_needs = (
-        f"no sentence can be cut in two, which needs {SHORTEST_CUT_SENTENCE} pieces and `max_seq_length=12` at least; "
+        f"no sentence can be cut in two, which needs {SHORTEST_CUT_SENTENCE} pieces and at least `max_seq_length=12`; "
         "write one sentence a line, or pass `objective=roberta`"
     )
 

@@ -100,7 +100,7 @@ class Packing:
     segments_alternate: bool = False
     takes_pairs: bool = False
     counted_of_corpus: tuple[str, ...] = ()
-    what_it_needs: str = "no document holds a sentence; write one sentence a line"
+    what_it_needs: str = "no document contains a sentence; write one sentence a line"
 
     def max_num_pieces(self, max_seq_length: int) -> int:
         """Returns the room for pieces in an example."""

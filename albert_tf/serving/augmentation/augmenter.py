@@ -104,9 +104,11 @@ class Augmenter:
 
     def __init__(self, model: PretrainedModel, options: AugmentationOptions = _DEFAULTS):
         if "fill_mask" not in model.abilities:
-            raise InputError(f"{model.cannot('fill_mask')}; name a model that fills in masks, for that replaces words")
+            raise InputError(
+                f"{model.cannot('fill_mask')}; name a model that fills in masks, because words are replaced in this way"
+            )
         if not isinstance(model, PretrainedModel):
-            raise InputError("an export replaces no words; name the folder that it was exported from")
+            raise InputError("an export can't replace words; name the folder that it was exported from")
         self._tokenizer, self._options = model.tokenizer, options
         vocabulary = self._tokenizer.vocabulary
         self._cls, self._sep = vocabulary.id_of(CLS), vocabulary.id_of(SEP)

@@ -62,10 +62,10 @@ def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_s
     if lengths[0] > room:
         raise InputError(
             f"the template{examples} {'have' if examples else 'has'} {lengths[0]} pieces without a text, and the model "
-            f"reads {room}; {'take fewer examples' if examples else 'shorten it'}"
+            f"reads {room}; {'use fewer examples' if examples else 'shorten it'}"
         )
     for number in np.flatnonzero(lengths[1:] > room)[:1]:
-        fewer = "take fewer examples, or " if examples else ""
+        fewer = "use fewer examples, or " if examples else ""
         raise InputError(
             f"input {number} has {lengths[1 + number]} pieces with the template{examples}, and the model reads {room}; "
             f"{fewer}leave it out"
@@ -84,7 +84,7 @@ def _cut_answers(tokenizer, filled):
         answer = each.text[each.begin : each.end]
         span = encoding.pieces_of_span(each.begin, each.end)
         if span is None:
-            raise InputError(f"of the answer {answer!r} the tokenizer leaves nothing; write another one")
+            raise InputError(f"the tokenizer removes all of the answer {answer!r}; write another one")
         first, last = (position - 1 for position in span)  # [CLS] stands in front
         end = int(pieces.word_ends[last])
         is_scored = np.zeros(len(pieces.ids), bool)

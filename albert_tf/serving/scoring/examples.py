@@ -38,8 +38,8 @@ def draw_examples(
         wanted = count // len(by_label) + (number < count % len(by_label))
         if len(texts) < wanted:
             raise InputError(
-                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` takes {wanted}; "
-                "take fewer"
+                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` needs "
+                f"{wanted}; use fewer"
             )
         drawn += [(texts[row], label) for row in generator.permutation(len(texts))[:wanted]]
     return [drawn[row] for row in generator.permutation(len(drawn))]

@@ -40,7 +40,8 @@ class Scorer:
         """
         if self.is_causal and method is not None:
             raise InputError(
-                f"`method={method}` says what is masked, and this model reads from left to right; leave it out"
+                f"`method={method}` says what is masked, but this model reads from left to right and masks "
+                "nothing; leave it out"
             )
         if method not in (None, *METHODS):
             raise InputError(f"`method` must be one of {', '.join(METHODS)}. Received: {method!r}")
@@ -98,7 +99,10 @@ def check_scorable(tokenizer: Tokenizer, texts: list[str]) -> None:
     """
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(f"input {number} holds {MASK}, and whole texts are scored; fill_mask says what fits there")
+            raise InputError(
+                f"input {number} contains {MASK}, but only whole texts are scored; use fill_mask "
+                "to find what fits there"
+            )
         # A letter or a number is never removed, so most texts need not be cut to be sure.
         if not any(map(str.isalnum, text)) and not len(tokenizer.encode_ids([text]).flat_values):
-            raise InputError(f"input {number} is empty, and nothing has no score; leave it out")
+            raise InputError(f"input {number} is empty, so there is nothing to score; leave it out")

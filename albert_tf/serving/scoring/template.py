@@ -45,7 +45,9 @@ class Template:
     ):
         for place in PLACES:
             if words.count(place) != 1:
-                raise InputError(f"a template has {place} once, and {words!r} {words.count(place)} times; correct it")
+                raise InputError(
+                    f"a template must contain {place} once, but {words!r} has it {words.count(place)} times; correct it"
+                )
         if len(answers) < 2:
             raise InputError(f"there is nothing to choose from with {len(answers)} answers; give two or more")
         if "" in map(str.strip, answers.values()) or len(set(answers.values())) < len(answers):
@@ -61,7 +63,7 @@ class Template:
         """Raises InputError if a model that reads from left to right would answer before it has seen the text."""
         if self._words.index(ANSWER) < self._words.index(TEXT):
             raise InputError(
-                f"this model reads from left to right, and {self._words!r} has {TEXT} behind {ANSWER}; put it in front"
+                f"this model reads from left to right, but {self._words!r} has {TEXT} after {ANSWER}; put it in front"
             )
 
     def fill(self, text: str, label: str) -> Filled:
@@ -100,9 +102,9 @@ def read_template(path: str | os.PathLike) -> tuple[str, dict[str, str]]:
         label, colon, answer = (part.strip() for part in line.partition(":"))
         if not (label and colon and answer):
             raise InputError(
-                f"{path}, line {number}: {line!r} is no label with its answer; write it as positive: 재밌다"
+                f"{path}, line {number}: {line!r} is not a label with its answer; write it as positive: 재밌다"
             )
         if label in answers:
-            raise InputError(f"{path}, line {number}: {label} is there twice; remove one")
+            raise InputError(f"{path}, line {number}: {label} appears twice; remove one")
         answers[label] = answer
     return words, answers

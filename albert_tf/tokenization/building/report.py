@@ -60,7 +60,7 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
     while batch := list(itertools.islice(lines, _LINES_PER_BATCH)):
         counts.add(batch)
     if not counts.num_words:
-        raise InputError("the text holds no words to report on")
+        raise InputError("the text contains no words to report on")
     known_words = counts.num_words - counts.unknown_words
     known_pieces = counts.uses.sum() - counts.unknown_words
     pieces = tokenizer.vocabulary.pieces

@@ -27,7 +27,7 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:
-        raise InputError("there is no piece to add; name one at least")
+        raise InputError("there is no piece to add; name at least one")
     for number, piece in enumerate(pieces):
         reason = _reason_against(tokenizer, piece) or ("it is named twice" if piece in pieces[:number] else None)
         if reason:

@@ -72,7 +72,7 @@ def train_vocabulary(
         InputError: There are no words, or `vocab_size` can't hold the alphabet.
     """
     if not word_counts:
-        raise InputError("the text holds no words to build a vocabulary from")
+        raise InputError("the text contains no words to build a vocabulary from")
     alphabet = sorted(required.union(_most_frequent_characters(word_counts, limit_alphabet)))
     prefix = CONTINUATION_PREFIX if wordpiece_scheme == "continuation" else ""
     characters = alphabet + [prefix + character for character in alphabet] if prefix else alphabet

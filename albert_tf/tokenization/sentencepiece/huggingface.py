@@ -25,7 +25,7 @@ def make_backend(tokenizer: SentencePieceTokenizer):
 
     model, vocabulary, options = tokenizer.model, tokenizer.vocabulary, tokenizer.normalization
     if not model.is_unigram:
-        raise InputError(f"{model.source} is no unigram model, and Hugging Face reads others in other ways")
+        raise InputError(f"{model.source} is not a unigram model, and Hugging Face reads other kinds differently")
     scores = [piece.score for piece in model.pieces] + [0.0] * tokenizer.num_unused
     for piece_id, piece in enumerate(vocabulary.pieces):
         if vocabulary.is_reserved(piece) and piece != tokenizer.unk_token:

@@ -173,7 +173,7 @@ class SentencePieceModel:
 
 
 def _no_model(source):
-    return InputError(f"{source} is no SentencePiece model; name the .model file that SentencePiece has written")
+    return InputError(f"{source} is not a SentencePiece model; name the .model file that SentencePiece has written")
 
 
 def _read_piece(piece):

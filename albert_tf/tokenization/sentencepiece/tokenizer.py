@@ -91,7 +91,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.form not in FORMS:
             raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {self.form!r}")
         if self.form in _OF_MODEL_ALONE and any(self._switches().values()):
-            raise InputError(f"form={self.form} leaves text to the model, so that all other settings are false")
+            raise InputError(f"form={self.form} leaves text to the model, so all other settings must be false")
         if self.form != GOOGLE and self.special_pieces_in_text:
             raise InputError(f"special_pieces_in_text works only with form={GOOGLE}")
 
@@ -156,7 +156,10 @@ class SentencePieceTokenizer(Tokenizer):
         path = os.path.join(folder, settings_file)
         settings = read_json(path, "the tokenizer settings")
         if settings.pop(KIND, None) != SENTENCEPIECE:
-            raise InputError(f"{path} is of another tokenizer; albert_tf.tokenization.load_tokenizer reads any")
+            raise InputError(
+                f"{path} belongs to another kind of tokenizer; use "
+                "albert_tf.tokenization.load_tokenizer, which reads any"
+            )
         model = SentencePieceModel.from_file(os.path.join(folder, MODEL_FILE))
         if settings.pop(_MODEL_HASH, None) != model.sha256:
             raise InputError(f"{model.source} is not the model that {path} was written for")

@@ -68,7 +68,7 @@ def choose_attention(
     if fault and attention == "flash":
         raise InputError(f"`attention=flash`: on this TPU the kernels {fault}; use `attention=plain`")
     if fault:
-        return "plain", f"attention: plain operations, for on this TPU the flash kernels {fault}"
+        return "plain", f"attention: plain operations, because on this TPU the flash kernels {fault}"
     return attention, f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}"
 
 
@@ -97,9 +97,9 @@ def _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle):
     head_size = config.hidden_size // config.num_attention_heads
     if obstacle:
         if attention == "flash":
-            raise InputError(f"`attention=flash` can't be had on a GPU with {obstacle}; use `attention=auto`")
+            raise InputError(f"`attention=flash` is not possible on a GPU with {obstacle}; use `attention=auto`")
         # Nor where a model is evaluated, though it has no dropout there: what was not tried is not used.
-        return "plain", f"attention: plain operations, for cuDNN's kernels can't be had with {obstacle}"
+        return "plain", f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}"
     faults = [
         find_fault(
             strategy,
@@ -116,5 +116,5 @@ def _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle):
     if fault and attention == "flash":
         raise InputError(f"`attention=flash`: on this GPU the kernels of cuDNN {fault}; use `attention=plain`")
     if fault:
-        return "plain", f"attention: plain operations, for on this GPU the kernels of cuDNN {fault}"
+        return "plain", f"attention: plain operations, because on this GPU the kernels of cuDNN {fault}"
     return attention, "attention: cuDNN's kernels, tried on this GPU"

@@ -79,7 +79,7 @@ def make_strategy(
 def _check_one_replica(jit_compile, found):
     if jit_compile == "true":
         raise InputError(
-            f"`jit_compile=true` is for one GPU or one CPU, and here are {found}; leave it out, or let TensorFlow see "
+            f"`jit_compile=true` is for one GPU or one CPU, but there are {found}; leave it out, or let TensorFlow see "
             "a single GPU (CUDA_VISIBLE_DEVICES=0)"
         )
 

@@ -157,7 +157,7 @@ class Checkpointer:
             sources.update((name, average) for name, average in averages.items() if average in shapes)
         if only_model(shapes) != only_model(own):
             raise InputError(
-                f"{path} is of another model; use the albert_config.json and the labels that it was made with"
+                f"{path} belongs to another model; use the albert_config.json and the labels that it was made with"
             )
         missing = sorted(name for name in own if shapes.get(name) != own[name])
         if missing:
@@ -170,7 +170,8 @@ class Checkpointer:
         left = sorted(name for name in shapes if name not in own and name.partition("/")[0] in groups)
         if left:
             raise InputError(
-                f"{path} has {left[0]}, for which this command has no place; give it the settings of the run"
+                f"{path} has {left[0]}, which this command does not use; repeat the command with the settings "
+                "of the run"
             )
         values = reader.read(sources.values())
         for name, source in sources.items():

@@ -38,7 +38,7 @@ def load_frozen_models(
         untrained = [key for key in variables if key in read_untrained(path)]
         if missing or untrained:
             what = f"lacks {missing[0]}" if missing else f"has never trained {untrained[0]}"
-            raise InputError(f"{source} {what}, so there is nothing to learn from it; take another model")
+            raise InputError(f"{source} {what}, so there is nothing to learn from it; use another model")
 
 
 def _check_pieces(folder, source, model, tokenizer):
@@ -49,6 +49,7 @@ def _check_pieces(folder, source, model, tokenizer):
         return
     if load_tokenizer(os.path.dirname(path)).vocabulary.pieces != tokenizer.vocabulary.pieces:
         raise InputError(
-            f"{source} has another vocabulary than the data, which both models read piece by piece; make the data with "
+            f"{source} has a different vocabulary from the data, which both models read piece by piece; make "
+            "the data with "
             f"the vocabulary of {os.path.dirname(path)}"
         )

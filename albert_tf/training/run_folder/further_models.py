@@ -87,8 +87,8 @@ def load_further_models(
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise InputError(
-                f"`init_checkpoint`: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier "
-                "checkpoint"
+                f"`init_checkpoint`: {name} in {path} holds NaN or infinity, so training had diverged; use an "
+                "earlier checkpoint"
             )
     for name, value in values.items():
         variables[name].assign(value.astype(variables[name].dtype.as_numpy_dtype, copy=False))

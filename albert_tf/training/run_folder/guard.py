@@ -203,7 +203,7 @@ def _describe(name, then, now, folder):
         then, now = (value and value["path"] for value in (then, now))
         what = "what it began with" if name == "init_checkpoint" else f"its {name}"
         if then == now:
-            return f"{what}, {then}, has another content by now; put it back, or {_ANOTHER}"
+            return f"{what}, {then}, has changed since; put it back, or {_ANOTHER}"
         if name == "init_checkpoint" and then and now and os.path.dirname(then) == os.path.dirname(now):
             return (
                 f"it began with {then}, and `init_checkpoint` is now {now}; name the former, leave it out, or "
@@ -219,14 +219,14 @@ def _describe(name, then, now, folder):
         changed = ", ".join(model for model in now if then.get(model) != now[model])
         return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
     if name == "entities" and then and now:
-        return f"the entities that it knows are others by now; put the folder of `entity_vectors` back, or {_ANOTHER}"
+        return f"the entities that it knows have changed since; put the folder of `entity_vectors` back, or {_ANOTHER}"
     if name == "num_train_steps":
         return (
             f"its `num_train_steps` is {then}, and now {now}, but its learning rate was planned for the former; leave "
             f"it out, or choose another folder, with `init_checkpoint={folder}` to train on"
         )
     shown = name if name in _NO_FLAGS else f"`{name}`"
-    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to go on with that run"
+    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to continue that run"
     return f"its {shown} is {_shorten(then)}, and now {_shorten(now)}; choose another folder, or {advice}"
 
 

@@ -73,8 +73,12 @@ class _Owner:
             former = _read(self._output_dir)
         write_json(self._path, {"host": host, "process": os.getpid(), "token": self.token})
         if former.get("host", host) != host:
-            said = f"warning: {self._output_dir} is taken over from {_describe(former)}; should that one still train, "
-            print(f"{said}it ends when it next looks; train on one machine at a time", file=sys.stderr, flush=True)
+            print(
+                f"warning: {self._output_dir} is taken over from {_describe(former)}; if that one is still training, "
+                "it stops when it next looks at the folder; train on one machine at a time",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def check(self):
         """Raises InputError if it is another's by now; looks at it only now and then."""

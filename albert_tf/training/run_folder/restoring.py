@@ -122,9 +122,9 @@ def check_is_told(model: tf.keras.Model) -> None:
     fusion = getattr(getattr(model, "encoder", None), "entity_fusion", None)
     if fusion is not None and not fusion.knows_names:
         raise InputError(
-            f"the model is to know entities (num_entities={model.config.num_entities}), and nothing says which; begin "
-            "with one that knows them by `init_checkpoint`, or take num_entities, and what begins with entity_, out of "
-            "`albert_config_file`"
+            f"the model has entities (num_entities={model.config.num_entities}), but nothing says which; start "
+            "from a model that knows them with `init_checkpoint`, or remove num_entities and all keys that begin "
+            "with entity_ from `albert_config_file`"
         )
 
 

@@ -24,8 +24,8 @@ def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) ->
     known = _known_data(output_dir).get(file_name)
     if known and known["sha256"] != data["sha256"]:
         raise InputError(
-            f"`output_dir={output_dir}` holds a run that is evaluated on {_describe(known)} while it trains, and "
-            f"now on {_describe(data)}; put the former back, or evaluate the latter without `do_train`"
+            f"`output_dir={output_dir}` holds a run that is evaluated on {_describe(known)} while it trains, "
+            f"but now on {_describe(data)}; name the former again, or evaluate the latter without `do_train`"
         )
 
 

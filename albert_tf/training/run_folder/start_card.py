@@ -68,8 +68,8 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     if license_name is None or not share_alike or license_name.lower() in map(str.lower, licenses):
         return None
     return (
-        f"warning: the model that this one began with is under {share_alike[0]}, by which what is made of it is shared "
-        f"under the same licence, and not under {license_name}"
+        f"warning: the model that this one started from is under {share_alike[0]}, which requires what is made "
+        f"of it to be shared under the same licence, not under {license_name}"
     )
 
 

@@ -158,7 +158,8 @@ def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
     _, paths = small_chunks
     with unreadable(paths[2]), pytest.raises(InputError) as failure:
         build_with("beam", paths, tiny_tokenizer, "DirectRunner")
-    assert str(failure.value) == f"can't read {paths[2]}: 503: try again later; once that is mended, `resume` goes on"
+    told = f"can't read {paths[2]}: 503: try again later; once that is corrected, `resume` continues"
+    assert str(failure.value) == told
     assert (tmp_path / "beam" / WORK_FOLDER / "plan.json").exists()
     expected = build_with("expected", paths, tiny_tokenizer)
     assert build_with("beam", paths, tiny_tokenizer, "DirectRunner", resume=True) == expected
@@ -200,7 +201,7 @@ def test_failed_pipeline_leaves_old_shards_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(ShardWriter, "write", write_two_shards)
         with pytest.raises(
-            InputError, match=r"^`runner=DirectRunner` failed \(.*No space left on device.*`resume` goes on$"
+            InputError, match=r"^`runner=DirectRunner` failed \(.*No space left on device.*`resume` continues$"
         ):
             build_with("beam", **common, random_seed=2)
     left = contents_of(tmp_path / "beam")

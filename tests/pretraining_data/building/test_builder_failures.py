@@ -105,7 +105,7 @@ def test_no_room_to_remember_documents_costs_a_sentence(
         return database
 
     write_corpus(tmp_path / "corpus.txt", random_documents(400))
-    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"disk is full\).* `resume` goes on$"):
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"disk is full\).* `resume` continues$"):
         patch.setattr(sqlite3, "connect", connect_with_little_room)
         build_from_small_chunks(tmp_path, tiny_tokenizer, deduplicate=True)
     build_from_small_chunks(tmp_path, tiny_tokenizer, deduplicate=True, resume=True)
@@ -139,7 +139,7 @@ def test_file_that_cannot_be_read_for_a_while_costs_nothing(
     with unreadable(tmp_path / name), pytest.raises(InputError) as failure:
         build_in("data")
     assert str(failure.value) == (
-        f"can't read {tmp_path}/{name}: 503: try again later; once that is mended, `resume` goes on"
+        f"can't read {tmp_path}/{name}: 503: try again later; once that is corrected, `resume` continues"
     )
     assert len(list((tmp_path / "data" / WORK_FOLDER).glob("chunk-*.json"))) > 2
     assert build_in("data", resume=True) == build_in("expected")
@@ -301,7 +301,7 @@ def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, fi
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
-        left = rebuild(1, expected_error=(InputError, "can't write .*/data: .*[Nn]o space left.* `resume` goes on"))
+        left = rebuild(1, expected_error=(InputError, "can't write .*/data: .*[Nn]o space left.* `resume` continues"))
         assert MANIFEST_FILE not in left
         subprocess.run(["mount", "-o", "remount,size=16m", str(tmp_path / "data")], check=True)
         assert rebuild(1, resume=True) == expected

@@ -189,7 +189,9 @@ def test_finished_build_of_other_text_is_not_what_is_wanted(finished, tmp_path, 
     content = corpus.read_bytes()
     changed = {"grown": content + b"\n", "cut": content[: len(content) // 3], "of another letter": b"a" + content[1:]}
     corpus.write_bytes(changed[change])
-    with pytest.raises(InputError, match=f"{corpus} is not the text that .*manifest.json was made of; put it back, or"):
+    with pytest.raises(
+        InputError, match=f"{corpus} is not the text that .*manifest.json was made from; put it back, or"
+    ):
         finished()
     assert finished(is_anew=True) is None
 
@@ -219,4 +221,6 @@ def test_manifest_of_an_earlier_version_says_that_it_cannot_tell_the_text(finish
     manifest = json.loads(path.read_text(encoding="utf-8"))
     del manifest["sha256_per_input_file"]
     path.write_text(json.dumps(manifest), encoding="utf-8")
-    assert finished().endswith("says that this data is finished, but not of what text, for it is of an earlier version")
+    assert finished().endswith(
+        "says that this data is finished, but not which text it was made from, because an earlier version wrote it"
+    )

@@ -204,7 +204,7 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
     refuses(f"{workspace}/data/held_out.tfrecord is there already", resume=True, num_shards=2)
     content = (workspace / "corpus.txt").read_bytes()
     (workspace / "corpus.txt").write_bytes(content[: len(content) // 3].rpartition(b"\n\n")[0])
-    refuses(f"{workspace}/corpus.txt is not the text that {workspace}/data/manifest.json was made of", resume=True)
+    refuses(f"{workspace}/corpus.txt is not the text that {workspace}/data/manifest.json was made from", resume=True)
     assert create(resume=True, overwrite=True).code == 0
     assert read_manifest()["documents"] < 20
 

@@ -186,7 +186,7 @@ def test_text_without_words_is_refused(build, corpus, content):
     corpus.write_text(content, encoding="utf-8")
     result, folder = build()
     assert result.code == 1 and not folder.exists()
-    assert result.errors == "error: the text holds no words to build a vocabulary from\n"
+    assert result.errors == "error: the text contains no words to build a vocabulary from\n"
 
 
 BAD_LINE = "영화".encode() + b"\xff" + "관".encode()

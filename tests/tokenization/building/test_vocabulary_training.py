@@ -116,7 +116,7 @@ def test_characters_for_private_use_are_characters_like_others():
 
 
 def test_no_words_are_refused():
-    with pytest.raises(InputError, match="the text holds no words to build a vocabulary from"):
+    with pytest.raises(InputError, match="the text contains no words to build a vocabulary from"):
         train(["", " \u3000", "\u200b"])
 
 
