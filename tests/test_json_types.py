@@ -29,7 +29,7 @@ def test_values_of_the_expected_types_pass():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"flag": 1}, '"flag" must be true or false. Received: 1 (int); the file was changed, or is of another'),
+        ({"flag": 1}, '"flag" must be true or false. Received: 1 (int); the file was changed, or another program'),
         ({"count": True}, '"count" must be a whole number. Received: True (bool)'),
         ({"count": 1.0}, '"count" must be a whole number. Received: 1.0 (float)'),
         ({"rate": "1"}, "\"rate\" must be a number. Received: '1' (str)"),

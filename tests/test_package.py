@@ -48,7 +48,7 @@ def test_name_of_a_model_on_the_hub_is_no_folder(tmp_path, monkeypatch):
     assert find_or_shipped("run/nsmc/1") == "run/nsmc/1"
     with pytest.raises(InputError, match="a folder must be named by its path"):
         find_or_shipped(None)
-    with pytest.raises(InputError, match="is fetched first, by hf download klue/bert-base, which prints"):
+    with pytest.raises(InputError, match="first run hf download klue/bert-base, which prints"):
         find_or_shipped("klue/bert-base")
     (tmp_path / "klue" / "bert-base").mkdir(parents=True)
     assert find_or_shipped("klue/bert-base") == "klue/bert-base"

@@ -122,7 +122,7 @@ def test_files_of_which_some_have_come_are_refused_and_cleared_away(folder, monk
     with tf.io.gfile.GFile(f"{folder}/.unfinished") as file:
         assert sorted(json.loads(file.read())) == sorted(NAMES)
     for name in NAMES:
-        with pytest.raises(InputError, match=f"{name} is a part of what a command was writing when it was killed"):
+        with pytest.raises(InputError, match=f"{name} is unfinished output of a command that was killed"):
             read_text(f"{folder}/{name}", "the text")
     with new_folder(folder) as temporary:
         assert not os.listdir(temporary)

@@ -108,10 +108,13 @@ def load_finetuned(
         refuse_trials(folder)
         _refuse_export(folder)
     if settings is None or _objective_of(settings, folder) not in _KINDS:
-        found = "no model" if settings is None else f"a run of {settings.get('command', 'another kind')}"
+        if settings is None:
+            found = f"no fine-tuned model with its {SETTINGS_FILE}"
+        else:
+            found = f"a run of {settings.get('command', 'another kind')}, not a fine-tuned model"
         raise InputError(
-            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name a folder that "
-            "run_classifier.py, another command that trains or albert_tf.fit has written"
+            f"{folder} holds {found}; name a folder that run_classifier.py, another command that trains or "
+            "albert_tf.fit has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
     kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)

@@ -108,9 +108,11 @@ def finetuning_cases(models, without_dev):
     folder = models["pre-trained"]["init_checkpoint"]
     cases = {
         **shared_cases(models),
-        "teacher": [Case("teacher", folder, refused=f"{folder} holds a run of run_pretraining, and no fine-tuned one")],
+        "teacher": [
+            Case("teacher", folder, refused=f"{folder} holds a run of run_pretraining, not a fine-tuned model")
+        ],
         **{
-            name: [Case(name, value, refused=f"--{name} says how to learn from a teacher; name one by --teacher")]
+            name: [Case(name, value, refused=f"--{name} has an effect only with a teacher; name one with --teacher")]
             for name, value in without_teacher.items()
         },
         "num_train_steps": [Case("num_train_steps", 2)],
@@ -268,7 +270,7 @@ def pretraining(folder, models, shards, longer_shards):
         "phase2_gradient_accumulation_steps": [Case("phase2_gradient_accumulation_steps", 1, second)],
         "objective": [
             Case("objective", "roberta"),
-            Case("objective", "bert", refused="--objective=bert takes examples that are packed as next"),
+            Case("objective", "bert", refused="--objective=bert needs examples packed as next"),
         ],
         "generator_size": [Case("generator_size", 0.5, {"objective": "electra"})],
         "share_generator": [
@@ -281,16 +283,14 @@ def pretraining(folder, models, shards, longer_shards):
         ],
         "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
         "causal_share": [
-            Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid takes examples that are")
+            Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid needs examples packed")
         ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],
         "num_warmup_steps": [Case("num_warmup_steps", 1, {"phase2_input_file": OUT})],
         **{
-            name: [
-                Case(name, value, refused=f"--{name}: the data are of one language, as far as they say; leave it out")
-            ]
+            name: [Case(name, value, refused=f"--{name}: the data don't declare more than one language; leave")]
             for name, value in (("language_exponent", 0.3), ("one_language_per_batch", True))
         },
         "word_embeddings": [Case("word_embeddings", "cooccurrence", {"init_checkpoint": OUT})],

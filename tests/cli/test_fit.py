@@ -83,7 +83,7 @@ def test_texts_that_are_learnt_and_judged_are_told(model, tmp_path, capsys):
     labels = ["a", "b"] * 10
     dev = (["새 글", *TEXTS[:3]], labels[:4])
     albert_tf.fit(TEXTS, labels, model, tmp_path, dev=dev, num_train_steps=1, baselines=False)
-    assert "warning: 3 of the 4 examples to evaluate on have texts that are trained on" in capsys.readouterr().out
+    assert "warning: 3 of the 4 evaluation examples have texts that are also " in capsys.readouterr().out
 
 
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."

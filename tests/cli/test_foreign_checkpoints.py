@@ -53,7 +53,7 @@ def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(cla
 
     result = classify(**flags, license="mit")
     assert result.code == 0 and "converted_model:" not in result.output
-    assert result.output.count("warning: the model that this one began with is under cc-by-sa-4.0") == 1
+    assert result.output.count("warning: the model that this one started from is under cc-by-sa-4.0") == 1
     (run / "converted_model" / "converted_from.json").unlink()  # killed before it was written
     result = classify(**flags)
     assert result.code == 0 and f"wrote {run}/converted_model" in result.output

@@ -134,7 +134,7 @@ def test_pooler_of_a_config_follows_from_its_class(published):
     ("values", "sentence"),
     [
         ({**ROBERTA, "model_type": "t5"}, "model_type=t5 can't be converted; albert, bert,"),
-        ({**ROBERTA, "is_decoder": True}, "is_decoder=True is not what models of albert_tf compute"),
+        ({**ROBERTA, "is_decoder": True}, "is_decoder=True is not supported: models of albert_tf compute"),
         ({**ROBERTA, "intermediate_size": "wide"}, "intermediate_size must be a whole number"),
     ],
 )
@@ -156,7 +156,7 @@ def test_model_of_keras_hub_is_sent_to_conversion(plan, published):
     folder = published({"class_name": "AlbertBackbone"})
     (folder / "model.weights.h5").touch()
     result = plan(albert_config_file=None, init_checkpoint=folder)
-    assert "is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub" in result.errors
+    assert "is a model of keras_hub; convert it with convert_checkpoint.py --from=keras_hub" in result.errors
 
 
 def test_included_model_is_planned_by_its_name(plan):

@@ -55,7 +55,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
         ({"output_file": "new/"}, "--output_file=new/ is a folder; name a file in it"),
         ({"output_file": "/", "overwrite": True}, "--output_file=/ is a folder; name a file in it"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
-        ({}, "holds no model, not a fine-tuned model with its run_settings.json; name a folder that"),
+        ({}, "holds no fine-tuned model with its run_settings.json; name a folder that"),
     ],
 )
 def test_mistake_costs_one_sentence(run_script, tmp_path, assert_refused, changes, message):

@@ -303,7 +303,7 @@ def test_mistake_in_a_later_file_is_found_before_training(classify, reviews, ass
     message = assert_refused(lambda: classify(do_train=True, do_eval=True, do_predict=True), tmp_path / "run")
     line = {"dev": 9, "test": 7}[name]
     assert message.startswith(
-        f"{reviews}/{name}.tsv, line {line}: label '5' is not in the list 0, 1 (name others by --labels); "
+        f"{reviews}/{name}.tsv, line {line}: label '5' is not in the list 0, 1 (set the list with --labels); "
     )
 
 
@@ -355,6 +355,6 @@ def test_interrupt_stops_training_with_a_checkpoint(stop, classifier_flags, tmp_
     assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
     assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}
     with pytest.warns(
-        UserWarning, match=rf"the training in .*run stands at step {step:,} of 100,000; repeat its command"
+        UserWarning, match=rf"the training in .*run has reached step {step:,} of 100,000; repeat its command"
     ):
         albert_tf.load(tmp_path / "run")

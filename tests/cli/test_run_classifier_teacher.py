@@ -67,8 +67,8 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     [
         ({"teacher": "nowhere"}, "nowhere: there is no such folder; name the folder of a model that was fine-tuned"),
         ({"labels": "0,1,2"}, "has the labels 1, 0, but here they are 0, 1, 2; name a teacher that was fine-tuned for"),
-        ({"regression": True}, "was fine-tuned for Classification, and this is Regression; name one of the same"),
-        ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight says how to learn from a teacher; name one by"),
+        ({"regression": True}, "was fine-tuned for Classification, but the task here is Regression; name a teacher"),
+        ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight has an effect only with a teacher; name one with"),
         ({"teacher_temperature": 0.0}, "--teacher_temperature must be a number greater than 0. Received: 0.0"),
         ({"unlabelled_file": "nowhere.tsv"}, "can't read nowhere.tsv"),
     ],

@@ -89,4 +89,4 @@ def test_teacher_of_another_kind_is_refused(run_with, assert_refused, tmp_path):
     script, files, _ = questions(tmp_path)
     assert run_with(script, **files, head="independent", output_dir=tmp_path / "other", num_train_steps=1).code == 0
     told = assert_refused(lambda: run_with(script, **files, teacher=tmp_path / "other"), tmp_path)
-    assert "was fine-tuned for QuestionAnswering, and this is ConditionalQuestionAnswering; name one of the" in told
+    assert "was fine-tuned for QuestionAnswering, but the task here is ConditionalQuestionAnswering; name a" in told

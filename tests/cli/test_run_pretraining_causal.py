@@ -114,8 +114,8 @@ def test_causal_model_has_no_masks_to_fill(trained):
 def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, shards, config_file, tmp_path):
     for changes, message in (
         ({"albert_config_file": config_file}, "causal_lm predicts each piece from those before it, and in this model"),
-        ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal takes examples that"),
-        ({"objective": "roberta"}, "--objective=roberta takes examples that are packed as full_sentences or"),
+        ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal needs examples packed"),
+        ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):
         result = pretrain(**{**on_blocks, **changes}, output_dir=tmp_path / "refused")
         assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1

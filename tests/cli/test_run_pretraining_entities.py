@@ -82,7 +82,8 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
     np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
     result = pretrain(input_file=None, albert_config_file=None, entity_vectors=other)
     assert (
-        result.code == 1 and "the entities that it knows are others by now; put the folder of --entity" in result.errors
+        result.code == 1
+        and "the entities that it knows have changed since; put the folder of --entity" in result.errors
     )
     same = shutil.copytree(vectors, tmp_path / "same")  # the content counts, and not the place
     result = pretrain(albert_config_file=None, entity_vectors=same)
@@ -106,7 +107,7 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     assert (result.code, result.errors) == (
         1,
         "error: --objective=entities needs the entities that the model was trained with; name their folder, which "
-        "train_entity_vectors.py wrote, by --entity_vectors\n",
+        "train_entity_vectors.py wrote, with --entity_vectors\n",
     )
 
 
@@ -121,7 +122,7 @@ def test_config_of_entities_alone_tells_a_model_nothing(pretrain, checkpoint, tr
     flags = {"albert_config_file": trained / "albert_config.json", "output_dir": tmp_path / "run2"}
     for start in (None, checkpoint):
         message = assert_refused(lambda start=start: pretrain(**flags, init_checkpoint=start), tmp_path)
-        assert message.startswith("the model is to know entities (num_entities=30), and nothing says which; begin with")
+        assert message.startswith("the model has entities (num_entities=30), but nothing says which; start from")
 
 
 def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretrain, trained, with_entities, tmp_path):
@@ -153,7 +154,7 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretra
     for target in ("huggingface", "google", "keras_hub", "albert_tf"):
         flags = {"from": "albert_tf", "to": target, "input_path": trained, "output_dir": tmp_path / target}
         result = run_script("convert_checkpoint.py", **flags)
-        assert result.code == 1 and "as no model of another library does; convert a model without" in result.errors
+        assert result.code == 1 and "which no model of another library does; convert a model without" in result.errors
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_model_of_the_other_alignment_is_gone_on_with_and_said_so(
 
 
 def test_batches_models_and_data_that_do_not_fit_are_refused(pretrain, on_blocks, shards, config_file, tmp_path):
-    whole = "no whole number of them; let --train_batch_size, divided by the number of replicas and by"
+    whole = "not a whole number of them; make --train_batch_size, divided by the number of replicas and by"
     for changes, message in (
         ({"train_batch_size": 6}, f"--causal_share=0.25 of 6 examples, which are learnt from at once, is {whole}"),
         (
@@ -140,7 +140,7 @@ def test_batches_models_and_data_that_do_not_fit_are_refused(pretrain, on_blocks
             f"--causal_share=0.25 of 2 examples, which are learnt from at once, is {whole}",
         ),
         ({"albert_config_file": config_file}, "hybrid learns each masked piece from the state before it"),
-        ({"input_file": shards / "train.tfrecord", "objective": "hybrid"}, "--objective=hybrid takes examples that"),
+        ({"input_file": shards / "train.tfrecord", "objective": "hybrid"}, "--objective=hybrid needs examples packed"),
         ({"objective": "causal", "causal_share": None}, "causal_lm predicts each piece from those before it"),
         ({"causal_share": 1.5}, "--causal_share must be more than 0 and less than 1"),
     ):

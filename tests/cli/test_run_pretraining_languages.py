@@ -114,10 +114,13 @@ def test_model_of_one_language_begins_one_of_two(pretrain, on_languages, checkpo
 def test_what_does_not_go_together_is_one_sentence(pretrain, on_languages, shards, config_file, tmp_path):
     of_one = {"input_file": shards / "train.tfrecord"}
     for changes, message in (
-        ({"language_exponent": -0.5}, "--language_exponent=-0.5 is below 0, by which the less there is of a language"),
-        ({**of_one, "albert_config_file": config_file}, "--language_exponent: the data are of one language, as far as"),
+        ({"language_exponent": -0.5}, "--language_exponent=-0.5 is below 0, so that the less text a language has"),
+        (
+            {**of_one, "albert_config_file": config_file},
+            "--language_exponent: the data don't declare more than one language",
+        ),
         ({**of_one, "language_exponent": None}, "embeddings of 2 languages (num_languages), and the data don't say"),
-        ({"objective": "roberta"}, "--objective=roberta takes examples that are packed as full_sentences or"),
+        ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):
         result = pretrain(**{**on_languages, **changes}, output_dir=tmp_path / "refused")
         assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1

@@ -104,7 +104,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
     first, *errors = answers(tmp_path / "out.jsonl")
     assert first["num_pieces"] and [list(each) for each in errors] == [["error"]] * 2
     assert errors[0]["error"] == f"{tmp_path}/in.txt, line 2: is empty, so there is nothing to score; leave it out"
-    assert "in.txt, line 3: holds [MASK], and whole texts are scored" in errors[1]["error"]
+    assert "in.txt, line 3: contains [MASK], but only whole texts are scored" in errors[1]["error"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,10 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ({"train_file": "a"}, "--train_file has no effect without --template_file"),
         ({"random_seed": 1, "template_file": "template.txt"}, "--random_seed has no effect without --train_file"),
         ({"num_examples": 1, "template_file": "template.txt"}, "--num_examples has no effect without --train_file"),
-        ({"method": "piece", "template_file": "template.txt"}, "--method goes without --template_file, where later"),
+        (
+            {"method": "piece", "template_file": "template.txt"},
+            "--method can't be used with --template_file, which always",
+        ),
         ({"template_file": "nowhere.txt"}, "nowhere.txt"),
         (
             {"template_file": "no_places.txt"},

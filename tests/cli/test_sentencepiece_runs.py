@@ -255,7 +255,7 @@ def test_several_workers_build_the_same_data(create, tmp_path):
     ("changes", "message"),
     [
         ({"spm_model_file": "a.model"}, "can't read the SentencePiece model a.model: no such file"),
-        ({"spm_model_file": "{corpus}"}, "corpus.txt is no SentencePiece model; name the .model file that"),
+        ({"spm_model_file": "{corpus}"}, "corpus.txt is not a SentencePiece model; name the .model file that"),
         ({"vocab_file": "{corpus}"}, "corpus.txt does not list the pieces of --spm_model_file="),
         (
             {"spm_model_file": None, "vocab_file": "{model}"},

@@ -71,7 +71,7 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
             run_script("train_entity_vectors.py", **flags, output_dir=folder)
         assert ([path.name for path in folder.iterdir()] if folder.exists() else []) == kept
     other = run_script("train_entity_vectors.py", **{**flags, "margin": 2}, output_dir=folder)
-    told = f"--output_dir={folder} holds a training that is not done, in which margin is 1.0, and now 2.0; repeat the"
+    told = f"--output_dir={folder} holds an unfinished training in which margin is 1.0, but now it is 2.0; repeat"
     assert other.code == 1 and told in other.errors
     with pytest.raises(InputError, match="vectors is not finished; repeat the command that began it to finish it"):
         read_folder(str(folder), "vectors")
@@ -103,7 +103,7 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
             {"learning_rate": 1e38},
             "the vectors have diverged in epoch 1: they hold NaN or infinity; lower --learning_r",
         ),
-        ({"content": "a b c\n"}, "triples.tsv, line 1: a triple is a head, a relation and a tail"),
+        ({"content": "a b c\n"}, "triples.tsv, line 1: a triple must be a head, a relation and a tail"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(run_script, triples_file, tmp_path, changes, message):

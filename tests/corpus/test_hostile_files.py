@@ -77,7 +77,9 @@ def test_empty_rows_without_end_are_refused(write):
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz", "corpus.jsonl"])
 def test_zeros_are_no_text(write, read, name):
     path = write(LINE * 3 + bytes(1 << 18), name)
-    expected = f"{path}: 65,536 zero bytes in a row, from byte {3 * len(LINE)} on, which is no text; copy the file once"
+    expected = (
+        f"{path}: 65,536 zero bytes in a row, from byte {3 * len(LINE)} on, which is not text; copy the file again"
+    )
     assert refused(read, path).startswith(expected)
 
 

@@ -28,9 +28,7 @@ def test_of_splits_train_is_read_and_the_others_are_named(tmp_path, capsys):
     expected = "of its splits, train is read, and test, unlabelled not; name the folders of the splits to read others"
     assert capsys.readouterr().out == f"{folder}: {expected}\n"
     save_splits(tmp_path / "other", dev={"text": ["하나"]})
-    with pytest.raises(
-        InputError, match=r"`input_file`: .*/other has no split train, which would be read, but dev; name"
-    ):
+    with pytest.raises(InputError, match=r"`input_file`: .*/other has no split train to read, but it has dev; name"):
         sentences(tmp_path / "other")
 
 
@@ -68,5 +66,5 @@ def test_folder_that_is_not_whole_is_refused(tmp_path, state, message):
 
 def test_splits_that_are_not_there_are_missed(tmp_path):
     save_splits(tmp_path)
-    with pytest.raises(InputError, match=r"dataset_dict.json is that of a data set whose splits are not there; copy"):
+    with pytest.raises(InputError, match=r"dataset_dict.json belongs to a data set whose splits are missing; copy"):
         sentences(tmp_path)

@@ -37,7 +37,7 @@ def test_vectors_of_another_precision_are_taken(folder):
         (VECTORS.astype(np.int32), r"must hold a vector of floats for each entity. Received: int32 \[3, 2\]"),
         (VECTORS * np.nan, "entity_vectors.npy holds NaN, infinity, or a number too large for float32"),
         (VECTORS.astype(np.float64) * 1e300, "entity_vectors.npy holds NaN, infinity, or a number too large for fl"),
-        (np.array([None]), "entity_vectors.npy is no file of NumPy"),
+        (np.array([None]), "entity_vectors.npy is not a NumPy file"),
     ],
 )
 def test_vectors_that_cannot_be_used_are_refused(folder, vectors, message):
@@ -48,7 +48,7 @@ def test_vectors_that_cannot_be_used_are_refused(folder, vectors, message):
 
 def test_damaged_files_are_refused(folder):
     (folder / "entity_vectors.npy").write_bytes(b"no vectors")
-    with pytest.raises(InputError, match=r"entity_vectors.npy is no file of NumPy"):
+    with pytest.raises(InputError, match=r"entity_vectors.npy is not a NumPy file"):
         read_folder(str(folder), "`entity_vectors`")
     (folder / "entity_vectors.npy").unlink()
     with pytest.raises(InputError, match="can't read the entity vectors"):

@@ -23,9 +23,9 @@ def test_names_are_read_in_nfc_and_each_triple_once(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("a\tb\tc\nd\te\n", r"triples.tsv, line 2: a triple is .* tab between each two. Received: 'd e'"),
-        ("a\tb\tc\td\n", "triples.tsv, line 1: a triple is"),
-        ("a\t \tc\n", "triples.tsv, line 1: a triple is"),
+        ("a\tb\tc\nd\te\n", r"triples.tsv, line 2: a triple must be .* separated by tabs. Received: 'd e'"),
+        ("a\tb\tc\td\n", "triples.tsv, line 1: a triple must be"),
+        ("a\t \tc\n", "triples.tsv, line 1: a triple must be"),
         ("\n", "there must be at least two entities, and there are 0"),
         ("a\tb\ta\n", "there must be at least two entities, and there are 1"),
     ],

@@ -56,7 +56,7 @@ def test_file_with_long_texts_says_so(tmp_path, sample_tokenizer, pieces, capsys
     lost, total = pieces(LONG) + 2 - 8, pieces(LONG) + pieces(SHORT) + 4
     assert capsys.readouterr().out.endswith(
         f"warning: 1 of 2 texts in {path} is cut: {lost / total:.1%} of all pieces are left out, {lost} of one text at "
-        "most; max_seq_length is 8, and may be 32\n"
+        "most; max_seq_length is 8, and can be raised to 32\n"
     )
     runner.load_file(classifier, path, sample_tokenizer, 32)
     assert "cut" not in capsys.readouterr().out

@@ -77,7 +77,7 @@ def test_several_files_of_one_part_are_read_or_named(tmp_path, capsys, there, na
 def test_numbered_files_must_be_one_whole_set(tmp_path, there):
     for name in there.split():
         (tmp_path / name).touch()
-    with pytest.raises(InputError, match=r"is one of . files, which are not all there, or not alone; put one whole"):
+    with pytest.raises(InputError, match=r"is one of . files, but some of them are missing or other"):
         find_files(str(tmp_path), DATASETS["csv"].train)
 
 
@@ -105,7 +105,7 @@ def test_one_data_set_that_was_saved_is_what_is_trained_on(tmp_path):
     files = DATASETS["datasets"]
     expected = tuple(f"{tmp_path}/saved/data-{index:05d}-of-00002.arrow" for index in range(2))
     assert find_files(str(tmp_path / "saved"), files.train) == expected
-    with pytest.raises(InputError, match="is one Dataset, which is what is trained on, and has no validation; save a"):
+    with pytest.raises(InputError, match="is a single Dataset, which is used for training, so there is no validation"):
         find_files(str(tmp_path / "saved"), files.dev)
 
 

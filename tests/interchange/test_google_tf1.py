@@ -290,7 +290,7 @@ def test_variable_that_is_no_part_of_the_model_is_left_and_named(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"net_structure_type": 1}, "net_structure_type=1 is not what models of albert_tf compute"),
+        ({"net_structure_type": 1}, "net_structure_type=1 is not supported: models of albert_tf compute"),
         ({"down_scale_factor": 2}, "down_scale_factor=2 is not"),
         ({"ln_type": "preln"}, "ln_type=preln is not"),
         ({"hidden_act": "swish"}, "hidden_act must be one of"),

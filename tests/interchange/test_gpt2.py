@@ -137,8 +137,12 @@ def test_folder_with_word_pieces_loads(transformers, tmp_path):
             None,
             "embd_pdrop=0.3 and resid_pdrop=0.1 are one rate in models of albert_tf",
         ),
-        ({"scale_attn_by_inverse_layer_idx": True}, None, "scale_attn_by_inverse_layer_idx=True is not what models of"),
-        ({"add_cross_attention": True}, None, "add_cross_attention=True is not what models of albert_tf compute"),
+        (
+            {"scale_attn_by_inverse_layer_idx": True},
+            None,
+            "scale_attn_by_inverse_layer_idx=True is not supported: models of",
+        ),
+        ({"add_cross_attention": True}, None, "add_cross_attention=True is not supported: models of albert_tf compute"),
     ],
 )
 def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file, message):

@@ -40,8 +40,8 @@ def test_refusal_is_one_sentence_that_says_how_to_go_on(hub, tmp_path):
     with pytest.raises(InputError) as failure:
         push_folder(str(tmp_path), "someone/model")
     message = str(failure.value)
-    assert message.startswith(f"{tmp_path} is written, but can't be put on the hub as someone/model (")
-    assert message.endswith(f"once that is mended, hf upload someone/model {tmp_path} does it") and "\n" not in message
+    assert message.startswith(f"{tmp_path} was written, but can't be uploaded to the hub as someone/model (")
+    assert message.endswith(f"correct that, then run hf upload someone/model {tmp_path}") and "\n" not in message
 
 
 def test_name_and_library_are_looked_at_before_any_work(monkeypatch):

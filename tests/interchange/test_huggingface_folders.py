@@ -94,7 +94,7 @@ def test_untied_masked_language_model_is_refused(theirs, tmp_path):
     rewrite(theirs, lambda weights: weights.update({"predictions.decoder.weight": weights[table].copy()}))
     to_ours(theirs, tmp_path / "ours")
     rewrite(theirs, lambda weights: weights.update({"predictions.decoder.weight": weights[table] + 1}))
-    with pytest.raises(InputError, match="is not the embedding table"):
+    with pytest.raises(InputError, match="differs from the embedding table"):
         to_ours(theirs, tmp_path / "other")
 
 
@@ -158,8 +158,8 @@ def test_part_that_is_missing_is_named(theirs, tmp_path):
         ("../theirs/model-00001-of-00002.safetensors", "which is no file in"),
         ("/etc/passwd", "which is no file in"),
         ("..", "which is no file in"),
-        ("model.safetensors.index.json", "which is no safetensors file"),
-        ("pytorch_model.bin", "which is no safetensors file"),
+        ("model.safetensors.index.json", "which is not a safetensors file"),
+        ("pytorch_model.bin", "which is not a safetensors file"),
         ("gone.safetensors", r"index\.json names gone\.safetensors, which is not beside it; fetch all parts"),
         (7, "which is no file in"),
         (None, "which is no file in"),

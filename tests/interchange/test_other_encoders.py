@@ -267,7 +267,7 @@ def test_head_without_word_of_its_task_is_left_with_advice_and_kept_where_that_i
         their_model(transformers, "roberta", class_name).save_pretrained(folder / "theirs")
         edit_config(folder / "theirs", architectures=None)
         sentences = to_ours(folder / "theirs", folder / "ours")
-        assert any("name that with `task`" in sentence or ": head" in sentence for sentence in sentences), sentences
+        assert any("set `task` to say so" in sentence or ": head" in sentence for sentence in sentences), sentences
         to_ours(folder / "theirs", folder / "named", task=expected)
         CLASSES[expected].from_pretrained(folder / "named", verbose=False)
         assert ("head/transform/kernel" in read_variables(folder / "named")) is (expected == "classify")
@@ -279,7 +279,11 @@ def test_head_without_word_of_its_task_is_left_with_advice_and_kept_where_that_i
     [
         ("roberta", {"hidden_act": "relu"}, "hidden_act=relu of model_type=roberta, whose masked-LM head has GELU"),
         ("electra", {"hidden_act": "gelu_new"}, "hidden_act=gelu of model_type=electra, whose masked-LM head has GELU"),
-        ("electra", {"summary_activation": "tanh"}, "summary_activation=tanh is not what models of albert_tf compute"),
+        (
+            "electra",
+            {"summary_activation": "tanh"},
+            "summary_activation=tanh is not supported: models of albert_tf compute",
+        ),
     ],
 )
 def test_activation_that_they_have_elsewhere_is_refused(transformers, tmp_path, name, changes, message):

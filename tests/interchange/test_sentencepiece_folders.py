@@ -89,7 +89,7 @@ def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_
         (
             "tokenizer",
             {"class_name": "BertTokenizer", "config": {}},
-            "class_name=BertTokenizer gives ids that ours does",
+            "class_name=BertTokenizer gives other ids than albert_tf's tokenizer",
         ),
         (
             "tokenizer",
@@ -260,7 +260,7 @@ def test_flag_names_the_model(released, tmp_path, english_model_file, sample_lin
     convert("google", "albert_tf", theirs, tmp_path / "ours", spm_model_file=str(english_model_file))
     assert settings_in(tmp_path / "ours") == {**ALL_ON, "normalize_quotes": False}
     (tmp_path / "x.model").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
+    with pytest.raises(InputError, match=r"x.model is not a SentencePiece model"):
         convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file=str(tmp_path / "x.model"))
     with pytest.raises(InputError, match="`vocab_file` and `spm_model_file` name two tokenizers"):
         convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file="a", vocab_file="b")
@@ -303,7 +303,7 @@ def test_model_of_another_kind_is_not_written_for_transformers(tmp_path, sample_
     tokenizer = SentencePieceTokenizer.from_model_file(path)
     folder, _ = write_ours(tmp_path / "ours", tiny_config(len(tokenizer)), None, tokenizer)
     sentences = convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
-    assert any("spiece.model is no unigram model" in sentence for sentence in sentences)
+    assert any("spiece.model is not a unigram model" in sentence for sentence in sentences)
     convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
     assert load_tokenizer(tmp_path / "back").identity == tokenizer.identity
 

@@ -107,7 +107,7 @@ def test_entities_of_a_linker_take_the_place_of_names():
     ],
 )
 def test_names_that_cannot_be_found_are_refused(inputs, options):
-    with pytest.raises(InputError, match="finds their names in input_ids of one document that may be seen as a whole"):
+    with pytest.raises(InputError, match="finds their names only in input_ids of a single document"):
         AlbertEncoder(FUSED)(inputs, **options)
 
 

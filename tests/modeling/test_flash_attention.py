@@ -130,8 +130,8 @@ def test_shapes_that_do_not_fit_are_refused(changes, length):
 @pytest.mark.parametrize(
     ("inputs", "options", "sentence"),
     [
-        ({"input_mask": tf.ones([1, 4, 4], tf.int32)}, {}, 'attention="flash" takes no mask'),
-        ({}, {"output_attentions": True}, 'attention="flash" has no attentions'),
+        ({"input_mask": tf.ones([1, 4, 4], tf.int32)}, {}, 'attention="flash" supports no mask'),
+        ({}, {"output_attentions": True}, 'attention="flash" cannot output attentions'),
     ],
 )
 def test_what_the_kernels_cannot_do_is_refused(inputs, options, sentence):

@@ -102,7 +102,7 @@ def test_it_goes_through_every_command(
     refused = pretrain(run, objective="roberta")
     assert refused.code == 1 and f"its objective is {registered}, and now roberta" in refused.errors
     refused = pretrain(tmp_path / "third", objective="albert")
-    assert refused.code == 1 and "--objective=albert takes examples that are packed as order" in refused.errors
+    assert refused.code == 1 and "--objective=albert needs examples packed as order" in refused.errors
 
     assert load_trained(run, "a test").task is None
     export = tmp_path / "export"

@@ -36,7 +36,7 @@ def test_shares_are_those_of_the_formula():
     for exponent in (0.0, 0.3, 0.5, 0.7, 1.0):
         powers = np.array([0.8, 0.15, 0.05]) ** exponent
         assert sampling_shares([800, 150, 50], exponent) == pytest.approx((powers / powers.sum()).tolist())
-    with pytest.raises(InputError, match="`language_exponent=-1` is below 0, by which the less there is of a"):
+    with pytest.raises(InputError, match="`language_exponent=-1` is below 0, so that the less text a language"):
         sampling_shares([1, 2], -1)
 
 

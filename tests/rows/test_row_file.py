@@ -173,7 +173,11 @@ def test_files_without_header_have_the_columns_that_are_named(tmp_path):
             "a;b\n1,5;2\n",
             "line 1: the columns are separated by semicolons, not commas; write the file with commas",
         ),
-        ("a.csv", "a\tb\n1\t2\n", "line 1: tabs between the columns, not commas; let its name end in .tsv, and pass "),
+        (
+            "a.csv",
+            "a\tb\n1\t2\n",
+            "line 1: the columns are separated by tabs, not commas; give the file a name that ends in .tsv",
+        ),
         ("a.csv", "a,b\n1\n", "line 2: 1 columns, but the header has 2"),
         ("a.json", '[{"a": 1},', "line 1: not JSON"),
         ("a.jsonl", '{"a": 1}\n{"a":\n', "line 2: not JSON"),

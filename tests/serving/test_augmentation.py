@@ -159,9 +159,7 @@ def test_model_that_fills_no_masks_is_refused(monkeypatch, exported_classifier):
         InputError, match="tiny was not pre-trained to fill in what is missing, and so it has no fill_ma"
     ):
         Augmenter(causal)
-    with pytest.raises(
-        InputError, match="has no fill_mask; it has predict; name a model that fills in masks, for that"
-    ):
+    with pytest.raises(InputError, match="has no fill_mask; it has predict; name a model that fills in masks, because"):
         Augmenter(albert_tf.load(exported_classifier))
 
 

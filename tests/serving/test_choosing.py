@@ -107,7 +107,7 @@ def test_text_may_hold_the_name_of_a_place():
             r"a template must contain {answer} once, but '{text} 나' has it 0 times; "
             "correct it",
         ),
-        ("masked", {"template": "{text} {text} {answer}"}, "a template has {text} once, and .* 2 times"),
+        ("masked", {"template": "{text} {text} {answer}"}, "a template must contain {text} once, but .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
         ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "of the answer .* the tokenizer leaves nothing"),
@@ -129,7 +129,7 @@ def test_text_may_hold_the_name_of_a_place():
             {"examples": [("가", "bad")] * 9},
             "the template and the examples have 29 pieces without a text, and",
         ),
-        ("causal", {"template": "{answer} {text}"}, "this model reads from left to right, and .* put it in front"),
+        ("causal", {"template": "{answer} {text}"}, "this model reads from left to right, but .* put it in front"),
     ],
 )
 def test_mistake_costs_one_sentence(models, kind, options, message):

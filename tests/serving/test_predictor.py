@@ -81,7 +81,7 @@ def test_pairs_get_the_numbers_that_the_run_predicts(tmp_path, config, sample_to
 
 
 def test_folder_without_a_finetuned_model_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no model, and no fine-tuned one with its run_settings"):
+    with pytest.raises(InputError, match="holds no fine-tuned model with its run_settings"):
         albert_tf.load(tmp_path)
     with pytest.raises(InputError, match="nowhere: there is no such folder; name the folder of a"):
         albert_tf.load(tmp_path / "nowhere")

@@ -85,7 +85,7 @@ def test_piece_that_goes_on_with_a_word_is_shown_as_its_text(model):
             lambda model: model.fill_mask(["[MASK]"], top_k=0),
             "top_k must be a whole number from 1 to 8000. ",
         ),
-        (lambda model: model.fill_mask(["좋다 " * 200 + "[MASK]"]), r"input 0: a \[MASK\] is behind the 128 pieces"),
+        (lambda model: model.fill_mask(["좋다 " * 200 + "[MASK]"]), r"input 0: a \[MASK\] lies beyond the 128 pieces"),
         (lambda model: model.encode(["좋다", 3]), r"input 1 must be a string. Received: 3 \(int\)"),
         (lambda model: model.encode(["좋다"], "max"), "pooling must be one of mean, first, last. Received: 'max'"),
     ],

@@ -140,7 +140,11 @@ def test_unknown_words_are_counted_and_told(models):
     [
         ("masked", (["가", " "],), "input 1 is empty, so there is nothing to score; leave it out"),
         ("masked", (["\x00\u200b"],), "input 0 is empty"),
-        ("causal", (["가", "나 [MASK]"],), r"input 1 holds \[MASK\], and whole texts are scored; fill_mask says what"),
+        (
+            "causal",
+            (["가", "나 [MASK]"],),
+            r"input 1 contains \[MASK\], but only whole texts are scored; use fill_mask",
+        ),
         ("masked", ("가",), "pass a list of inputs, even for a single one"),
         ("masked", (["가"], "word"), "`method` must be one of within_word, piece. Received: 'word'"),
         (

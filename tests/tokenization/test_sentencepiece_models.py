@@ -99,7 +99,7 @@ def test_settings_of_another_tokenizer_are_refused(english_tokenizer, tmp_path, 
 )
 def test_file_that_is_no_model_is_refused(content, tmp_path):
     (tmp_path / "a.model").write_bytes(content)
-    with pytest.raises(InputError, match=r"a.model is no SentencePiece model; name the .model file"):
+    with pytest.raises(InputError, match=r"a.model is not a SentencePiece model; name the .model file"):
         SentencePieceTokenizer.from_model_file(tmp_path / "a.model")
     with pytest.raises(InputError, match=r"can't read the SentencePiece model .*b.model: no such file"):
         SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
@@ -132,7 +132,7 @@ def test_model_made_of_its_unigrams_is_the_same(english_model):
 
 def test_piece_that_begins_with_nul_does_not_end_the_process(english_model):
     content = english_model.replace("▁model".encode(), b"\0" + "▁mode".encode())
-    with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
+    with pytest.raises(InputError, match=r"x.model is not a SentencePiece model"):
         SentencePieceModel.from_bytes(content, "x.model")
 
 

@@ -251,7 +251,7 @@ def test_settings_saved_before_there_were_more_stand_for_the_same_tokenizer(tmp_
         (
             ["이", "##는", "_"],
             "end_of_word",
-            r"looks like .* continuation scheme, for more .* ## \(1\) than end in _ \(0\)",
+            r"looks like .* continuation scheme, because more .* ## \(1\) than end in _ \(0\)",
         ),
     ],
 )

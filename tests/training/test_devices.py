@@ -150,7 +150,7 @@ def test_steps_on_one_gpu_are_compiled_whole(gpus, name, has_kernel):
 
 def test_several_gpus_cannot_be_compiled_whole(gpus):
     gpus(H100, H100)
-    with pytest.raises(InputError, match="`jit_compile=true` is for one GPU or one CPU, and here are 2 GPUs"):
+    with pytest.raises(InputError, match="`jit_compile=true` is for one GPU or one CPU, but there are 2 GPUs"):
         make_strategy(jit_compile="true")
 
 
@@ -190,7 +190,7 @@ def test_a_kernel_that_fails_is_passed_over_or_refused(gpus, trial):
     gpus(H100)
     trial("fail with InternalError: no cuDNN")
     sentence = "on this GPU the kernels of cuDNN fail with InternalError: no cuDNN"
-    assert choose() == ("plain", f"attention: plain operations, for {sentence}")
+    assert choose() == ("plain", f"attention: plain operations, because {sentence}")
     with pytest.raises(InputError, match=f"`attention=flash`: {sentence}; use `attention=plain`"):
         choose("flash")
 

@@ -48,7 +48,7 @@ def test_what_further_models_would_do_without_is_told_or_refused(write):
 def test_checkpoint_with_more_than_the_models_have_is_not_restored(write):
     folder = write("model/bias", TABLE, KERNEL)
     state = {**variables_of("model/bias", KERNEL), "global_step": tf.Variable(0, dtype=tf.int64)}
-    with pytest.raises(InputError, match=f"has {TABLE}, for which this command has no place"):
+    with pytest.raises(InputError, match=f"has {TABLE}, which this command does not use"):
         Checkpointer(folder, state).restore(f"{folder}/model.ckpt-1")
     assert float(state["model/bias"][0]) == 0
     Checkpointer(folder, {**state, **variables_of(TABLE)}).restore(f"{folder}/model.ckpt-1")

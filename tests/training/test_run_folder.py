@@ -128,7 +128,7 @@ def test_same_checkpoint_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha2
         ),
         (
             {"path": "/there/model.ckpt-3", "index_sha256": "cd"},
-            "what it began with, /there/model.ckpt-3, has another content by now; ",
+            "what it began with, /there/model.ckpt-3, has changed since; put it back",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_nothing_is_invented(begun_with, card):
 @pytest.mark.parametrize("license_name", ["mit", "cc-by-4.0", "cc-by-sa-3.0"])
 def test_another_licence_than_a_share_alike_one_is_told(begun_with, license_name):
     warning = share_alike_warning(begun_with(KLUE), license_name)
-    assert "is under cc-by-sa-4.0, by which" in warning and warning.endswith(f"and not under {license_name}")
+    assert "is under cc-by-sa-4.0, which" in warning and warning.endswith(f"not under {license_name}")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_kernels_are_kept_where_phases_have_several_lengths(monkeypatch):
     [
         (
             {"num_cpu_replicas": 2, "jit_compile": "true"},
-            "`jit_compile=true` is for one GPU or one CPU, and here are 2",
+            "`jit_compile=true` is for one GPU or one CPU, but there are 2",
         ),
         ({"use_tpu": True, "jit_compile": "false"}, "what runs on a TPU is always compiled"),
     ],

@@ -168,7 +168,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
     ("texts", "labels", "message"),
     [
         (["가"], [1, 2], "1 texts and 2 labels; give exactly one entry of labels for each text"),
-        ([], [], "no texts are given"),
+        ([], [], "there are no texts"),
         ("가나", ["1", "2"], "`texts` must be a list, or a column of a table. Received: '가나'"),
         (["가", None], [0, 1], r"texts\[1\] must be a string, a tuple of two, or a list of words. Received: None"),
         (["가", ("가", "나")], [0, 1], r"texts\[1\] must be a string, as the first is"),
@@ -178,7 +178,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
             r"labels\[1\] must be a string that is not empty, a whole number.*Received: None",
         ),
         (["가", "나"], ["a", ""], r"labels\[1\] must be a string"),
-        (["가", "나"], [[], []], "all labels are empty lists; say by `kind` what is to be learnt"),
+        (["가", "나"], [[], []], "all labels are empty lists; set `kind` to multi_label or entities"),
         (["가", "나"], [["a"], ["b", 1]], r"labels\[1\] must be a list of strings, which may be empty"),
         (
             ["가", "나"],
@@ -192,7 +192,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
         (["가나다"], [[(0, 2, "PER"), (1, 3, "LOC")]], r"none of which overlap"),
         (["가나다"], [[(0, 2)]], r"labels\[0\] must be a list of \(begin, end, type\)"),
         ([("왜?", "가나다")], [(2, 5)], r"labels\[0\] must be the \(begin, end\) of the answer in the text"),
-        ([("왜?", "가나다")], [{"text": "라", "answer_start": 0}], r"labels\[0\]: '라' is not what the text has at 0"),
+        ([("왜?", "가나다")], [{"text": "라", "answer_start": 0}], r"labels\[0\]: '라' is not in the text at 0"),
     ],
 )
 def test_what_can_not_be_used_is_named_by_its_number(texts, labels, message):
@@ -228,14 +228,14 @@ def test_columns_of_1_and_0_are_several_labels(tmp_path):
 @pytest.mark.parametrize("kind", [None, "multi_label"])
 @pytest.mark.parametrize("labels", [[[1, 0], [0, 0]], np.array([[1.0, 0.0], [0.0, 0.0]]), [[True, False], [False]]])
 def test_lists_of_1_and_0_are_refused_with_what_to_give(labels, kind):
-    with pytest.raises(InputError, match="lists of 1 and 0, which don't say what they are of"):
+    with pytest.raises(InputError, match="lists of 1 and 0 without names"):
         read_given(["가", "나"], labels, kind=kind)
 
 
 @pytest.mark.parametrize(
     ("train", "dev", "message"),
     [
-        ((["가", "나"], ["1", "0"]), (["다"], ["2"]), r"labels\[0\] has '2', which no example to train on has"),
+        ((["가", "나"], ["1", "0"]), (["다"], ["2"]), r"labels\[0\] has '2', which no training example has"),
         ((["가", "나"], [["a"], []]), (["다"], [["b"]]), r"labels\[0\] has 'b'"),
         ((["가", "나"], [[(0, 1, "PS")], []]), (["다"], [[(0, 1, "LC")]]), r"labels\[0\] has 'LC'"),
         ((["가", "나"], ["1", "0"]), ([("다", "라")], ["1"]), r"texts\[0\] must be a string, like the training texts"),

@@ -130,5 +130,5 @@ def test_questions_in_a_table_are_refused_with_what_reads_them(tmp_path):
     (tmp_path / "saved" / "train" / "state.json").write_text("{}")
     (tmp_path / "train.parquet").write_bytes(b"PAR1")
     for name in ("saved", "saved/train", "train.parquet"):
-        with pytest.raises(InputError, match=r'is a table, and no JSON .*albert_tf.fit\(table, "answers"'):
+        with pytest.raises(InputError, match=r'is a table, not a JSON .*albert_tf.fit\(table, "answers"'):
             read_questions(str(tmp_path / name))

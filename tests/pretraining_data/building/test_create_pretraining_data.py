@@ -127,7 +127,7 @@ def test_output_that_is_a_folder_is_refused_before_any_work(refuses, workspace):
 
 
 def test_quotation_mark_that_is_left_open_costs_one_sentence(refuses):
-    refuses("can't be cut into arguments (No closing quotation)", runner="FnApiRunner", pipeline_arguments="--a='b")
+    refuses("can't be split into arguments (No closing quotation)", runner="FnApiRunner", pipeline_arguments="--a='b")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_text_of_many_lines_without_a_blank_one_is_told(create, read_manifest, w
     path = workspace / "reviews.txt"
     path.write_text("가나 다라\n" * 1000, encoding="utf-8")
     result = create(input_file=f"{path},{workspace}/corpus.txt")
-    assert "warning: 1 of 2 files have many lines and no blank one between, so each counts as one" in result.output
+    assert "warning: 1 of 2 files have many lines but no blank line between them, so each file" in result.output
     assert read_manifest()["undivided_files"] == 1
     assert "warning" not in create(overwrite=True).output
 
@@ -228,7 +228,7 @@ def test_objective_chooses_the_packing_and_the_packing_the_objective(given, pack
 
 def test_objective_that_does_not_take_the_packing_is_refused(refuses):
     refuses(
-        "--objective=bert takes examples that are packed as next, and not as halves, which halves and distil take",
+        "--objective=bert needs examples packed as next, but these are packed as halves, for halves and distil",
         objective="bert",
         sentence_pair="halves",
     )
@@ -300,7 +300,7 @@ def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
     assert "[CLS]" in result.output and f"wrote {plot}" in result.output
     assert plot.read_bytes().startswith(b"\x89PNG")
     result = run_script("create_pretraining_data.py", plot=plot)
-    assert result.code == 1 and "--plot goes with --inspect" in result.errors
+    assert result.code == 1 and "--plot needs --inspect" in result.errors
 
 
 def test_output_file_that_is_named_twice_is_refused(refuses, workspace):

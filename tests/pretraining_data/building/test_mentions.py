@@ -167,10 +167,10 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (False, {"names_sha256": "0" * 64}, "other names than those that are given"),
-        (True, {"names_sha256": "0" * 64, "num_names": 4}, "other names than those that are given"),
-        (True, {"names_sha256": "", "num_names": 0}, "other names than those that are given"),
-        (True, {"num_names": 3}, "other names than those that are given"),
+        (False, {"names_sha256": "0" * 64}, "other names than those given"),
+        (True, {"names_sha256": "0" * 64, "num_names": 4}, "other names than those given"),
+        (True, {"names_sha256": "", "num_names": 0}, "other names than those given"),
+        (True, {"num_names": 3}, "other names than those given"),
         (True, {"entity_markup": True}, "leave one out"),
         (True, {"packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
         (True, {"masking_options": MaskingOptions(5, do_whole_word_mask=False)}, "do_whole_word_mask"),
@@ -264,5 +264,5 @@ def test_held_out_shards_of_other_names_are_refused(both, find, tmp_path):
     folders = [shutil.copytree(folder, tmp_path / folder.name) for folder, _ in both]
     find(str(folders[0] / "train*"), str(folders[0] / "held_out.tfrecord"))
     for one, other in (folders, folders[::-1]):
-        with pytest.raises(InputError, match="says other names of entities"):
+        with pytest.raises(InputError, match="lists other names of entities"):
             find(str(one / "train*"), str(other / "held_out.tfrecord"))

@@ -196,6 +196,6 @@ def test_table_of_three_columns_asks_for_two(create, workspace):
     rows = [(*row, "0") for row in pairs_of(20)]
     table = write_table(workspace / "pairs.csv", rows, ("korean", "english", "score"))
     result = create(input_file=table)
-    assert "has the columns korean, english, score, and a pair is of two; name these by --languages" in result.errors
+    assert "has the columns korean, english, score, but a pair has two; name these with --languages" in result.errors
     assert create(input_file=table, languages="english+korean").code == 0
     assert read_manifest(workspace)["options"]["sources"] == ["english+korean"]

@@ -86,7 +86,7 @@ def test_tasks_are_drawn_only_as_they_are_needed():
 
 
 def test_killed_worker_is_an_error():
-    with pytest.raises(ChildProcessError, match="want of memory"), doublers(2, 1) as pool:
+    with pytest.raises(ChildProcessError, match="lack of memory"), doublers(2, 1) as pool:
         list(pool.map("end", [()]))
 
 
@@ -161,7 +161,7 @@ def test_interrupt_ends_all_processes_at_once_however_often_it_comes(
         time.sleep(0.02)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "interrupted; the same command with --resume goes on" in errors
+    assert "interrupted; repeat the command with --resume to continue" in errors
     assert "Process" not in errors  # no other process has something to say
     wait_for_the_end_of(started)
     assert not (tmp_path / "manifest.json").exists()
