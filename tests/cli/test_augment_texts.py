@@ -90,7 +90,7 @@ def test_lines_of_any_characters_become_a_table_that_is_read(augment, tmp_path):
         ({"output_file": None}, "--output_file is missing; see --help"),
         (
             {"output_file": "out.jsonl"},
-            "--output_file=out.jsonl: a tab-separated table is the output format; use a name such as something.tsv",
+            "--output_file=out.jsonl: the output is a tab-separated table; use a name such as something.tsv",
         ),
         ({"num_copies": 0}, "--num_copies must be a whole number from 1 on. Received: 0"),
         ({"replaced_share": 1.5}, "--replaced_share must be a number greater than 0 and at most 1. Received: 1.5"),
