@@ -41,7 +41,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     flags = {**taught, "do_train": True, "do_eval": True, "labels": "0,1", "save_checkpoints_steps": 1}
     result = classify(**flags)
     assert (result.code, result.errors) == (0, "")
-    assert "5 texts of " in result.output and "join the training" in result.output
+    assert "5 texts of " in result.output and "are added to the training" in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: accuracy {results['teacher_accuracy']:.4f}\n" in result.output
     assert results["num_examples"] == 7

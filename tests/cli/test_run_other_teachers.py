@@ -63,7 +63,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_as_if_never_stopped(run_with
     flags = {**files, "teacher": tmp_path / "teacher", "unlabelled_file": unlabelled}
     result = run_with(script, **flags, do_eval=True)
     assert (result.code, result.errors) == (0, "")
-    assert f"{num_texts} texts of {unlabelled} join the training" in result.output
+    assert f"{num_texts} texts of {unlabelled} are added to the training" in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: {measure} {results[f'teacher_{measure}']:.4f}\n" in result.output
     again = shutil.copytree(tmp_path / "run", tmp_path / "again")

@@ -58,5 +58,5 @@ def test_damaged_files_are_refused(folder):
 def test_a_name_that_stands_twice_is_refused(folder):
     for twice in ("가", "\u1100\u1161"):  # as macOS writes it, in jamo
         (folder / "entities.txt").write_text(f"가\n나\n{twice}\n")
-        with pytest.raises(InputError, match=r"`entity_vectors`: 가 stands in entities.txt twice"):
+        with pytest.raises(InputError, match=r"`entity_vectors`: 가 appears in entities.txt twice"):
             read_folder(str(folder), "`entity_vectors`")

@@ -184,7 +184,7 @@ def test_a_config_that_gives_other_ids_is_refused_by_name(tmp_path, key, value, 
 
 def test_a_key_that_is_not_known_is_named(tmp_path):
     notes = found_in(tmp_path, {"spell_out_numbers": True, "is_new": None, "other": False}).notes
-    assert any("not heeded: spell_out_numbers" in note for note in notes)
+    assert any("because they are unknown: spell_out_numbers" in note for note in notes)
 
 
 def test_a_vocabulary_that_is_named_stays_korean(tmp_path):

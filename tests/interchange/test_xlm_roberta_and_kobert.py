@@ -238,13 +238,13 @@ def test_thousands_of_lines_have_the_ids_of_transformers(
         ),
         (
             ("normalizer", "normalizers", [{"type": "Replace", "pattern": {"String": "a"}}]),
-            "the step Replace gives ids",
+            "the step Replace gives other ids",
         ),
         (
             ("normalizer", "normalizers", [{"type": "Precompiled", "precompiled_charsmap": "?"}]),
             "the table of its normalizer is damaged",
         ),
-        (("pre_tokenizer", "prepend_scheme", "first"), "the step Metaspace gives ids"),
+        (("pre_tokenizer", "prepend_scheme", "first"), "the step Metaspace gives other ids"),
         (
             ("pre_tokenizer", "type", "WhitespaceSplit"),
             "at most one Precompiled, and a Metaspace; this gives other ids",

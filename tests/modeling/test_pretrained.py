@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said_in_a_sentence(pretrained, tiny_config, tmp_path):
     assert_one_sentence(error, "AlbertEncoder.from_pretrained: no checkpoint at ", "missing")
     with pytest.raises(InputError) as error:
         AlbertForTokenClassification.from_pretrained(folder)
-    assert_one_sentence(error, "model.ckpt-5 has no head", "give num_labels")
+    assert_one_sentence(error, "model.ckpt-5 has no head", "pass num_labels")
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(folder, config=tiny_config.replace(intermediate_size=8))
     assert_one_sentence(error, "intermediate/kernel has shape [16, 32] in ", "[16, 8] in this model")
