@@ -46,7 +46,10 @@ def test_stage_is_run_with_what_follows_it(name, monkeypatch):
     ("arguments", "message"),
     [
         (["run-classifer"], "there is no stage run-classifer; did you mean run-classifier?"),
-        (["안녕"], "write [MASK] where a piece of the text is missing, give two texts to compare, or name a model"),
+        (
+            ["안녕"],
+            "write [MASK] where a piece of the text is missing, give two texts to compare, or name a fine-tuned model",
+        ),
         (["이", "영화", "[MASK]."], 'a text with spaces needs quotation marks around it: albert-tf "이 영화 [MASK]."'),
         (["--top_k=0", "[MASK]"], "top_k must be a whole number from 1 to 8000"),
         (["--model=nowhere", "안녕"], "nowhere: there is no such folder"),

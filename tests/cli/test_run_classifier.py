@@ -254,7 +254,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
         (
             {"do_train": True, "labels": "0,2"},
-            ".*train.tsv, line 4: label '1' is not in the list 0, 2 .name others by --labels.; ",
+            ".*train.tsv, line 4: label '1' is not in the list 0, 2 .set the list with --labels.; ",
         ),
         ({"do_train": True, "tpu_name": "mine"}, "--tpu_name=mine without --use_tpu would train on this machine's own"),
         ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' appears twice; name each label once"),

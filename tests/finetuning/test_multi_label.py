@@ -85,7 +85,7 @@ def test_other_columns_of_labels_are_refused(tmp_path, content, message):
     ("name", "content", "message"),
     [
         ("a.tsv", "document\tlabel\n글\t가,\n", "line 2: an empty label under label, '가,'"),
-        ("a.tsv", "document\tlabel\n글\t가\n글\t나,나\n", "line 3: a label is there twice"),
+        ("a.tsv", "document\tlabel\n글\t가\n글\t나,나\n", "line 3: a label appears twice"),
         ("a.tsv", "document\tlabel\n글\t가|나\n", "line 2: label '가|나' is not in the list 가, 나, 다"),
         ("a.jsonl", '{"document": "글", "label": null}', "line 1: nothing under label"),
         ("a.jsonl", '{"document": "글", "label": ["가", null]}', "line 1: nothing under label"),
