@@ -116,7 +116,10 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
             {"output_file": "out.csv"},
             "--output_file=out.csv: lines of JSON or tab-separated ones are the output format; use a name such as ",
         ),
-        ({"output_file": "out.tsv.gz"}, "--output_file=out.tsv.gz: lines of JSON or tab-separated ones are written"),
+        (
+            {"output_file": "out.tsv.gz"},
+            "--output_file=out.tsv.gz: lines of JSON or tab-separated ones are the output format",
+        ),
         ({"compare": "score"}, "--compare has no effect without --template_file; leave it out, or name the file"),
         ({"label_field": "a"}, "--label_field has no effect without --template_file"),
         ({"train_file": "a"}, "--train_file has no effect without --template_file"),

@@ -263,7 +263,7 @@ def test_several_workers_build_the_same_data(create, tmp_path):
         ),
         (
             {"spm_model_file": None, "vocab_file": "{vocab}"},
-            "30k-clean.vocab is the name of a file of SentencePiece; name its",
+            "30k-clean.vocab is a file of SentencePiece; name its",
         ),
         ({"spm_model_file": None, "vocab_file": None}, "--vocab_file is missing; see --help"),
         ({"split_punctuation": False}, "--split_punctuation does not apply to the SentencePiece model"),
