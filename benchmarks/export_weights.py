@@ -16,7 +16,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from absl import app, flags
+from absl import app, flags, logging
 
 import albert_tf
 from albert_tf.serving import exporting
@@ -79,6 +79,7 @@ def print_times(folders):
 
 
 def main(_):
+    logging.set_verbosity(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         exports = {
             name: exporting.export_model(FLAGS.model_dir, os.path.join(folder, name), name) for name in WEIGHT_TYPES

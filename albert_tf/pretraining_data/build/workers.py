@@ -97,9 +97,12 @@ class WorkerPool:
                 self._idle.append(connection)
 
     def _end(self):
-        for process in self._processes:
+        # Once: whoever leaves the context around that of a build has nothing to wait for, where an interrupt that comes
+        # again would take the place of the one that says how to go on.
+        processes, self._processes = self._processes, []
+        for process in processes:
             process.kill()
-        for process in self._processes:
+        for process in processes:
             process.join()
 
     def _result_of(self, number, waiting, answers):
