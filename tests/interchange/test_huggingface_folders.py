@@ -155,15 +155,15 @@ def test_part_that_is_missing_is_named(theirs, tmp_path):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("../theirs/model-00001-of-00002.safetensors", "which is no file in"),
-        ("/etc/passwd", "which is no file in"),
-        ("..", "which is no file in"),
+        ("../theirs/model-00001-of-00002.safetensors", "which is not a file in"),
+        ("/etc/passwd", "which is not a file in"),
+        ("..", "which is not a file in"),
         ("model.safetensors.index.json", "which is not a safetensors file"),
         ("pytorch_model.bin", "which is not a safetensors file"),
         ("gone.safetensors", r"index\.json names gone\.safetensors, which is not beside it; fetch all parts"),
-        (7, "which is no file in"),
-        (None, "which is no file in"),
-        ({"a": 1}, "which is no file in"),
+        (7, "which is not a file in"),
+        (None, "which is not a file in"),
+        ({"a": 1}, "which is not a file in"),
     ],
 )
 def test_index_leads_to_no_file_elsewhere(theirs, tmp_path, file, message):

@@ -139,7 +139,7 @@ def test_is_static_refuses_other_files(tmp_path, static_shards):
     path.write_text("하나\n" * 10, encoding="utf-8")
     refuses("is not a TFRecord file")
     write_records()
-    refuses("holds no record")
+    refuses("contains no records")
     write_records(*records.serialize({"input_ids": np.array([1]), "label_ids": np.array([1])}))
     refuses("lack input_mask, next_sentence_labels, segment_ids")
     write_records(b"not an Example")
