@@ -207,7 +207,7 @@ def test_what_killed_commands_left_is_cleared_away(other_process, tmp_path):
 def test_list_of_what_is_half_written_leads_to_no_other_folder(tmp_path):
     write_text(tmp_path / "mine.txt", "")
     write_text(tmp_path / "run" / ".unfinished", json.dumps(["../mine.txt"]))
-    with pytest.raises(InputError, match=r"names \"\.\./mine\.txt\", which is no file in"), hold(tmp_path / "run"):
+    with pytest.raises(InputError, match=r"names \"\.\./mine\.txt\", which is not a file in"), hold(tmp_path / "run"):
         pass
     assert (tmp_path / "mine.txt").exists()
 

@@ -125,12 +125,12 @@ def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
             {"teacher": "nowhere"},
             "--teacher=nowhere: there is no such folder or checkpoint; name the folder of a model",
         ),
-        ({"teacher": None}, "--objective=distil needs a teacher; name the folder of a model by --teacher"),
+        ({"teacher": None}, "--objective=distil needs a teacher; name the folder of a model with --teacher"),
         (
             {"albert_config_file": None, "init_checkpoint": "nowhere"},
             "--init_checkpoint=nowhere: there is no albert_config.json; name the folder of a model, or its",
         ),
-        ({"objective": None}, "--teacher means nothing for --objective=albert; leave it out"),
+        ({"objective": None}, "--teacher has no meaning for --objective=albert; leave it out"),
         ({"relation_heads": 3}, "--relation_heads=3 must divide the width of the student, 16, and that of the teacher"),
         (
             {"student_layers": "0", "word_embeddings": "cooccurrence"},

@@ -214,5 +214,5 @@ def test_model_that_is_its_own_generator_fills_masks(pretrain, on_sentences, tmp
 
 def test_setting_of_another_objective_is_refused(pretrain, tmp_path):
     result = pretrain(generator_size=0.5)
-    assert result.code == 1 and "--generator_size means nothing for --objective=albert; leave it out" in result.errors
+    assert result.code == 1 and "--generator_size has no meaning for --objective=albert; leave it out" in result.errors
     assert not (tmp_path / "run").exists()

@@ -161,7 +161,7 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretra
     ("changes", "sentence"),
     [
         ({"entity_vectors": None}, "--objective=entities needs the entities that the model is to know; name"),
-        ({"objective": None}, "--entity_vectors means nothing for --objective=albert; leave it out"),
+        ({"objective": None}, "--entity_vectors has no meaning for --objective=albert; leave it out"),
         ({"entity_vectors": "nowhere"}, "can't read the names that --entity_vectors=nowhere has vectors of"),
     ],
 )

@@ -64,8 +64,8 @@ def test_name_of_several_lines_is_left_out(tokenizer):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "names.txt holds no name"),
-        ("\n \n", "names.txt holds no name"),
+        ("", "names.txt contains no names"),
+        ("\n \n", "names.txt contains no names"),
         ("서울\n이순신\n\n서울\tLC\n", "names.txt, line 4: 서울 is on line 1 too; remove one"),
         ("서울\n\tLC\n", "names.txt, line 2: it must be a name"),
         ("서울\tLC\tCity\n", "names.txt, line 1: it must be a name"),

@@ -23,7 +23,7 @@ def change_byte(path, position):
     [
         ("manifest.json", b"{", "manifest.json, line 1: not valid JSON"),
         ("manifest.json", b"[]", "manifest.json must hold one JSON object"),
-        ("train-00001-of-00003.tfrecord", b"", "train-00001-of-00003.tfrecord holds no record"),
+        ("train-00001-of-00003.tfrecord", b"", "train-00001-of-00003.tfrecord contains no records"),
         ("train-00001-of-00003.tfrecord", b"text" * 20, "train-00001-of-00003.tfrecord is not a TFRecord file"),
         ("held_out.tfrecord", b"text" * 20, "held_out.tfrecord is not a TFRecord file"),
     ],

@@ -16,7 +16,7 @@ from albert_tf.tokenization.vocabulary import Vocabulary
 
 def test_manifest_that_leads_out_of_its_folder_is_refused(find, folder, edit_manifest):
     edit_manifest(lambda manifest: manifest["splits"]["held_out"].update(files=["../held_out.tfrecord"]))
-    refuses(r'manifest.json names "../held_out.tfrecord", which is no file in', find, folder / "train*")
+    refuses(r'manifest.json names "../held_out.tfrecord", which is not a file in', find, folder / "train*")
 
 
 @pytest.mark.slow

@@ -216,8 +216,8 @@ def test_row_without_text_is_refused(tmp_path):
         ('{"document": NaN, "label": 0}', "nothing under document but NaN"),
         ('{"document": "a", "label": NaN}', "nothing under label but NaN"),
         ('{"document": "a", "label": null}', "nothing under label"),
-        ('{"document": Infinity, "label": 0}', "document holds inf, which is no number"),
-        ('{"document": "a", "label": -1e999}', "label holds -inf, which is no number"),
+        ('{"document": Infinity, "label": 0}', "document holds inf, which is not a number"),
+        ('{"document": "a", "label": -1e999}', "label holds -inf, which is not a number"),
         ('{"document": true, "label": 0}', "document holds true, not text"),
     ],
 )

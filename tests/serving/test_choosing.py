@@ -146,7 +146,7 @@ def test_mistake_costs_one_sentence(models, kind, options, message):
             "{text} {answer}\n\ngood 나\n",
             "line 3: 'good 나' is not a label with its answer; write it as positive: 재밌다",
         ),
-        ("{text} {answer}\ngood:\n", "line 2: 'good:' is no label with its answer"),
+        ("{text} {answer}\ngood:\n", "line 2: 'good:' is not a label with its answer"),
         ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good appears twice; remove one"),
     ],
 )

@@ -69,11 +69,11 @@ def test_saved_tokenizer_is_loaded_as_what_it_is(english_tokenizer, tmp_path):
     assert loaded.is_saved_as(tmp_path / "a" / "tokenizer.json")
     assert loaded.encode("1,000 dollars") == english_tokenizer.encode("1,000 dollars")
     assert loaded.vocabulary.pieces[-2:] == ["[unused0]", "[unused1]"] and len(loaded) == len(english_tokenizer) + 2
-    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
+    with pytest.raises(InputError, match=r"tokenizer.json belongs to another kind of tokenizer"):
         KoreanWordPieceTokenizer.load(tmp_path / "a")
     KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가", "##가"])).save(tmp_path / "b")
     assert type(load_tokenizer(tmp_path / "b")) is KoreanWordPieceTokenizer
-    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
+    with pytest.raises(InputError, match=r"tokenizer.json belongs to another kind of tokenizer"):
         SentencePieceTokenizer.load(tmp_path / "b")
 
 

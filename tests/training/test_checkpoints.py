@@ -89,7 +89,7 @@ def test_checkpoint_of_another_model_is_not_restored(saved, change):
             "global_step": tf.Variable(0, dtype=tf.int64),
         },
     )
-    with pytest.raises(InputError, match=r"model\.ckpt-5 is of another model") as error:
+    with pytest.raises(InputError, match=r"model\.ckpt-5 belongs to another model") as error:
         checkpointer.restore_latest()
     assert "\n" not in str(error.value)
 

@@ -63,7 +63,7 @@ def test_build_is_resumed_with_the_same_names_alone(create, workspace, monkeypat
             "pieces of --sentence_pair=document_blocks are not masked",
         ),
         ({"entity_file": "nowhere.txt"}, "nowhere.txt"),
-        ({"entity_file": "empty.txt"}, "empty.txt holds no name"),
+        ({"entity_file": "empty.txt"}, "empty.txt contains no names"),
         ({"entity_markup": True, "runner": "DirectRunner"}, "leave --runner out"),
         ({"entity_markup": True, "sentence_splitter": "rule"}, "leave --sentence_splitter out"),
         ({"entity_markup": True, "input_file": "bad.txt"}, "bad.txt, line 2: '<나 다' is no mark"),
