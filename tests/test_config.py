@@ -222,7 +222,7 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
 def test_vocabulary_must_have_the_padding_that_positions_are_counted_by(pieces, pad_id):
     config = AlbertConfig.from_dict(tiny_keys(vocab_size=3, position_offset=pad_id + 1))
     config.check_vocabulary(Vocabulary(pieces))
-    with pytest.raises(InputError, match=rf"\[PAD\] has the id {pad_id} in the vocabulary, but position_offset=3 needs"):
+    with pytest.raises(InputError, match=rf"\[PAD\] has the id {pad_id} in the vocabulary, but position_offset=3"):
         config.replace(position_offset=3).check_vocabulary(Vocabulary(pieces))
     config.replace(position_offset=0).check_vocabulary(Vocabulary(["[UNK]", "a", "b"]))
 
