@@ -7,7 +7,7 @@ import os
 import tempfile
 
 from albert_tf.shipped_files import find_or_shipped
-from albert_tf.startup import import_tensorflow, use_onednn
+from albert_tf.startup import import_tensorflow, use_onednn, without_warnings_of_tracing
 
 SHIPPED_MODEL = "models/albert_ko_small"
 
@@ -104,7 +104,6 @@ def fit(
     from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
-    from albert_tf.startup import without_warnings_of_tracing
 
     without_warnings_of_tracing()
     options, settings = split_settings(settings)

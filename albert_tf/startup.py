@@ -29,10 +29,11 @@ def keep_memory() -> None:
 def use_onednn() -> None:
     """Lets oneDNN compute TensorFlow's products on every x86-64 processor, unless TF_ENABLE_ONEDNN_OPTS says otherwise.
 
-    By default it does so only where there are AVX-512's instructions for neural networks. Where there are none, Eigen
-    takes a fifth longer for a training step, and up to half as long again for products with transposed operands. A
-    few short texts at a time, on the other hand, are answered a fifth sooner by Eigen: so this is for what trains or
-    reads whole files. TensorFlow looks at the variable when it is imported.
+    By default it does so only where there are AVX-512's instructions for neural networks. Without them Eigen takes an
+    eighth to a fifth longer for a training step. For a few short texts at a time, on the other hand, oneDNN takes a
+    fifth longer: so this is for what trains or reads whole files. TensorFlow looks at the variable when it is imported.
+
+    python -m benchmarks.train_step --only=albert_tf,products    (docs/performance.md says how to hide AVX-512 from it)
     """
     if platform.machine() in ("x86_64", "AMD64"):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

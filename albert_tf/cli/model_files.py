@@ -56,8 +56,7 @@ def _with_ours(settings, name, kept):
     if names_several_machines():
         raise InputError(
             f"--{name}={folder} is a model of {source}, which several machines can't convert at once; convert "
-            "it first, with "
-            f"convert_checkpoint.py --from={source} --to=albert_tf"
+            f"it first, with convert_checkpoint.py --from={source} --to=albert_tf"
         )
     return dataclasses.replace(settings, **{name: kept_as_ours(folder, source, settings.output_dir, kept)})
 

@@ -69,8 +69,7 @@ class Teacher:
         if self.tokenizer.identity != tokenizer.identity:
             raise InputError(
                 f"{self._source} has a different tokenizer from the student, but in this task the teacher "
-                "answers for each piece; fine-tune "
-                "a teacher with the student's vocabulary"
+                "answers for each piece; fine-tune a teacher with the student's vocabulary"
             )
         self.task.config.check_max_seq_length(max_seq_length, f"for {self._source}, max_seq_length")
 

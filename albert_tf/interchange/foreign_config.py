@@ -93,9 +93,8 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
         raise InputError(
-            f"`to={target}` can't express sharing={config.sharing}, layers that share one of their two parts "
-            "alone; only "
-            "models of sharing=all or none can be converted"
+            f"`to={target}` can't express sharing={config.sharing}, layers that share only one of their two parts; "
+            "only models of sharing=all or none can be converted"
         )
     return config
 
@@ -134,8 +133,7 @@ def check_architecture(
         if getattr(config, name) != value:
             raise InputError(
                 f"`to={target}` can't express {name}={getattr(config, name)} of a model of "
-                f"model_type={config.model_type}: "
-                f"its models have {name}={value}"
+                f"model_type={config.model_type}: its models have {name}={value}"
             )
 
 
@@ -172,14 +170,12 @@ def check_head(model: PortableModel, target: str) -> None:
     ):
         raise InputError(
             f"`to={target}` can't express classifier_pooling={model.config.classifier_pooling}: its models read "
-            "a text's "
-            "label off [CLS]; fine-tune with `pooling=first` to convert the head"
+            "a text's label off [CLS]; fine-tune with `pooling=first` to convert the head"
         )
     if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
         raise InputError(
             f"`to={target}` can't express question_alignment={model.config.question_alignment}: its models read "
-            "a text as "
-            "it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
+            "a text as it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
         )
     if model.has_head and model.task == "tag" and model.config.character_ngrams:
         raise InputError(

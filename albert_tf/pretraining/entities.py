@@ -73,8 +73,7 @@ def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str)
     if not is_same or not all(_is_stored_as(values[name], value) for name, value in expected.items()):
         raise InputError(
             f"`init_checkpoint={init_checkpoint}` was trained with other entities than "
-            f"`{ENTITY_VECTORS}={folder}`; name the "
-            "folder that it was trained with, or a model without entities"
+            f"`{ENTITY_VECTORS}={folder}`; name the folder that it was trained with, or a model without entities"
         )
 
 

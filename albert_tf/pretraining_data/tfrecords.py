@@ -83,8 +83,7 @@ def refuse_damage(damage: dict[str, str]) -> None:
         raise InputError(
             f"damaged: {describe_damage(damage)}; copy the damaged files again from where they were made, or "
             "build them again with create_pretraining_data.py (run_pretraining.py --on_damaged_shard=skip "
-            "leaves damaged training "
-            "shards out)"
+            "leaves damaged training shards out)"
         )
 
 

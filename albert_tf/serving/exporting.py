@@ -91,8 +91,7 @@ def _convert(folder, trained, weight_type, model_format):
     if is_litert and num_entities:
         raise InputError(
             f"LiteRT can't express the search for names of entities (num_entities={num_entities}); use "
-            "`format=onnx` or "
-            "saved_model"
+            "`format=onnx` or saved_model"
         )
     function = trace_for_ids(trained)
     with open(os.path.join(folder, LITERT_FILE if is_litert else ONNX_FILE), "wb") as file:

@@ -97,7 +97,7 @@ def test_committed_outputs_are_those_of_a_whole_run(path):
         {**output.get("data", {}), "image/png": ""} | {"text": output.get("text")} for output in outputs_of(notebook)
     ]
     shown = str(texts)
-    assert not [place for place in ("/tmp/", "/home/", "/root/", "/usr/", "site-packages") if place in shown]
+    assert not re.search("/(tmp|home|root|usr)/|site-packages", shown), "paths of the machine that it was run on"
     assert "a test: nothing is installed" not in shown
 
 

@@ -12,17 +12,13 @@ import numpy as np
 
 from albert_tf.asked_texts import is_table
 from albert_tf.errors import InputError, describe
+from albert_tf.finetuning.from_python.label_values import CHECKS, LISTS, OF_FLAGS, is_flag, is_whole
 from albert_tf.rows.values import is_missing
 from albert_tf.text_encoding import replace_halves
 
-KINDS = ("labels", "multi_label", "numbers", "entities", "answers")
+KINDS = tuple(CHECKS)
 
 _MOST_SHOWN = 40
-_LISTS = list | tuple | set | frozenset | np.ndarray
-_OF_FLAGS = (
-    "the labels are lists of 1 and 0 without names; give each text a list of the names of its labels, or give a "
-    "table, and as `labels` a list of its columns of 1 and 0"
-)
 _LEARNS = {
     "labels": "labels, one a text",
     "multi_label": "labels, any number a text",
@@ -145,13 +141,7 @@ def read_given(
         if _shape(text) != shape:
             raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
     kind = kind or _kind_of(texts, labels)
-    check = {
-        "labels": _label,
-        "multi_label": _label_set,
-        "numbers": _number,
-        "entities": _entities,
-        "answers": _answer,
-    }[kind]
+    check = CHECKS[kind]
     return GivenData(
         kind, texts, [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
     )
@@ -195,7 +185,7 @@ def _columns(table, label_column, text_columns):
 def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
-        if not _is_flag(value):
+        if not is_flag(value):
             raise InputError(
                 f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
                 f"Received: {describe(value)}"
@@ -237,7 +227,7 @@ def _text(value, number):
 def _are_pairs_as_lists(texts, labels):
     """Whether texts are pairs as JSON has them, and not two words each, which would have lists of tags."""
     are_twos = all(isinstance(text, list) and len(text) == 2 for text in texts)
-    return are_twos and not any(isinstance(label, _LISTS) for label in labels)
+    return are_twos and not any(isinstance(label, LISTS) for label in labels)
 
 
 def _shape(text):
@@ -249,120 +239,16 @@ def _kind_of(texts, labels):
         return "entities"
     if any(isinstance(label, collections.abc.Mapping) for label in labels):
         return "answers"
-    lists = [label for label in labels if isinstance(label, _LISTS)]
+    lists = [label for label in labels if isinstance(label, LISTS)]
     if lists:
         first = next((next(iter(each)) for each in lists if len(each)), None)
         if first is None:
             raise InputError("all labels are empty lists; set `kind` to multi_label or entities to say what they are")
         if isinstance(first, str):
             return "multi_label"
-        if _is_flag(first) and isinstance(texts[0], str):
-            raise InputError(_OF_FLAGS)
+        if is_flag(first) and isinstance(texts[0], str):
+            raise InputError(OF_FLAGS)
         return "answers" if isinstance(texts[0], tuple) else "entities"
     known = [label for label in labels if not is_missing(label)]
-    are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
+    are_numbers = known and all(isinstance(label, numbers.Real) and not is_whole(label) for label in known)
     return "numbers" if are_numbers else "labels"
-
-
-def _is_flag(value):
-    """Whether a value may say that a text has a label, or not."""
-    return isinstance(value, numbers.Real | np.bool_) and value in (0, 1)
-
-
-def _is_whole(value):
-    return isinstance(value, numbers.Integral | np.bool_)
-
-
-def _label(value, text, number):
-    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value):
-        return str(value)
-    if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
-        return str(int(value))
-    wanted = "a string that is not empty, a whole number or a truth value"
-    raise InputError(f"labels[{number}] must be {wanted}. Received: {describe(value)}")
-
-
-def _label_set(value, text, number):
-    if isinstance(value, _LISTS):
-        labels = sorted(value) if isinstance(value, set | frozenset) else list(value)
-        if all(isinstance(label, str) and label for label in labels):
-            return list(map(str, labels))
-        if labels and all(map(_is_flag, labels)):
-            raise InputError(_OF_FLAGS)
-    raise InputError(f"labels[{number}] must be a list of strings, which may be empty. Received: {describe(value)}")
-
-
-def _number(value, text, number):
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(value):
-        return float(value)
-    raise InputError(f"labels[{number}] must be a number. Received: {describe(value)}")
-
-
-def _entities(value, text, number):
-    """Returns the tags of words, or the (begin, end, type) of entities, in order."""
-    if isinstance(text, list):
-        is_list = isinstance(value, list | tuple | np.ndarray) and len(value) == len(text)
-        if is_list and all(isinstance(tag, str) for tag in value):
-            return list(map(str, value))
-        words = f"{len(text)} words"
-        raise InputError(f"labels[{number}] must be a tag for each of the {words}. Received: {describe(value)}")
-    if not isinstance(text, str):
-        raise InputError(f"texts[{number}] must be a string or a list of words to find entities in")
-    if not isinstance(value, list | tuple):
-        raise InputError(f"labels[{number}] must be a list of (begin, end, type). Received: {describe(value)}")
-    found = list(map(_entity, value))
-    if None not in found:
-        found.sort()
-        borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
-        if borders == sorted(borders) and all(begin < end for begin, end, _ in found):
-            return found
-    raise InputError(
-        f"labels[{number}] must be a list of (begin, end, type) in characters of the text, none of which overlap. "
-        f"Received: {describe(value)}"
-    )
-
-
-def _entity(value):
-    """Returns (begin, end, type), None for what is none."""
-    if isinstance(value, collections.abc.Mapping):
-        value = [value.get(name) for name in ("begin", "end", "type")]
-    if not isinstance(value, list | tuple) or len(value) != 3:
-        return None
-    begin, end, kind = value
-    is_right = isinstance(begin, numbers.Integral) and isinstance(end, numbers.Integral) and isinstance(kind, str)
-    return (int(begin), int(end), kind) if is_right and kind else None
-
-
-def _answer(value, text, number):
-    """Returns (text, begin) of an answer, None for none."""
-    if not isinstance(text, tuple):
-        raise InputError(f"texts[{number}] must be a tuple of a question and the text that answers it")
-    if is_missing(value):
-        return None
-    context = text[1]
-    if isinstance(value, collections.abc.Mapping):
-        answer, begin = (_first(value.get(name)) for name in ("text", "answer_start"))
-        if answer is None and begin is None and set(value) >= {"text", "answer_start"}:
-            return None
-    elif isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_whole, value)):
-        begin, end = map(int, value)
-        answer = context[begin:end] if 0 <= begin < end <= len(context) else None
-    else:
-        answer = begin = None
-    if not isinstance(answer, str) or not isinstance(begin, numbers.Integral):
-        raise InputError(
-            f'labels[{number}] must be the (begin, end) of the answer in the text, an object of "text" and '
-            f'"answer_start", or None. Received: {describe(value)}'
-        )
-    if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
-        raise InputError(
-            f"labels[{number}]: {answer[:40]!r} is not in the text at {begin}; correct the answer or its position"
-        )
-    return answer, int(begin)
-
-
-def _first(value):
-    """Returns the first of several answers, as SQuAD has them; None of none."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return value[0] if len(value) else None
-    return value

@@ -50,6 +50,5 @@ def _check_pieces(folder, source, model, tokenizer):
     if load_tokenizer(os.path.dirname(path)).vocabulary.pieces != tokenizer.vocabulary.pieces:
         raise InputError(
             f"{source} has a different vocabulary from the data, which both models read piece by piece; make "
-            "the data with "
-            f"the vocabulary of {os.path.dirname(path)}"
+            f"the data with the vocabulary of {os.path.dirname(path)}"
         )
