@@ -29,6 +29,7 @@ flags.DEFINE_string("corpus", None, "Text files, one sentence a line; comma-sepa
 flags.DEFINE_string("data_dir", None, "Folder of the labelled data sets' folders.", required=True)
 flags.DEFINE_string("output_dir", None, "Folder for everything.", required=True)
 flags.DEFINE_integer("num_train_steps", 2000, "Steps of 32 examples, of an objective that only guesses masked pieces.")
+flags.DEFINE_integer("num_pretrainings", 1, "Pre-trainings of each objective, each with its own seed.", 1)
 flags.DEFINE_integer("num_trials", 3, "Fine-tunings of each model on each task.", 1)
 flags.DEFINE_list("tasks", ["KorSTS", "KLUE-NLI", "Naver NER"], "Tasks of benchmarks.fine_tuning.")
 flags.DEFINE_list("only", [], "Contestants to take part; all if left out.")
@@ -96,9 +97,9 @@ def prepare(packings):
     return folders
 
 
-def pretrain(name, contestant, data):
-    """Pre-trains a contestant and returns the folder of its run."""
-    folder = os.path.join(FLAGS.output_dir, name.replace(" ", "_").replace(",", ""))
+def pretrain(name, contestant, data, number):
+    """Pre-trains a contestant, with a seed of its own for each number from 1, and returns the folder of its run."""
+    folder = os.path.join(FLAGS.output_dir, nth(name, number).replace(" ", "_").replace(",", ""))
     num_steps = round(FLAGS.num_train_steps / contestant.step)
     if not os.path.exists(os.path.join(folder, "eval_results.json")):
         run_stage(
@@ -111,14 +112,24 @@ def pretrain(name, contestant, data):
             use_bfloat16=computes_in_bfloat16(),
             num_train_steps=num_steps,
             num_warmup_steps=num_steps // 20,
+            random_seed=12344 + number,
             **contestant.settings,
         )
     return folder
 
 
+def nth(name, number):
+    """Returns the name of a contestant's pre-training of this number."""
+    return name if number == 1 else f"{name} {number}"
+
+
 def fine_tune(runs):
-    """Fine-tunes all runs, by name of the contestant, with the other benchmarks' commands."""
-    labels = [f"--model={name}={folder}" for name, folder in runs.items()]
+    """Fine-tunes all runs, lists of folders by name of the contestant, with the other benchmarks' commands."""
+    labels = [
+        f"--model={nth(name, number)}={folder}"
+        for name, folders in runs.items()
+        for number, folder in enumerate(folders, start=1)
+    ]
     run_benchmark(
         "labels_needed",
         f"--data_dir={os.path.join(FLAGS.data_dir, 'nsmc')}",
@@ -127,7 +138,7 @@ def fine_tune(runs):
         f"--num_seeds={FLAGS.num_trials}",
         *labels,
     )
-    for folder in runs.values():
+    for folder, *_ in runs.values() if FLAGS.tasks else ():
         run_benchmark(
             "fine_tuning",
             f"--data_dir={FLAGS.data_dir}",
@@ -148,13 +159,18 @@ def print_table(runs):
     """Prints a row for each contestant: medians in percent, with the lowest and the highest in brackets."""
     nsmc = read_json(os.path.join(FLAGS.output_dir, "nsmc", "labels_needed.json"), "the results")
     columns = [f"NSMC, {int(size):,} labels" for size in NSMC_SIZES] + FLAGS.tasks
-    rows = {name: [nsmc[name][size] for size in NSMC_SIZES] for name in nsmc if name in runs or name not in CONTESTANTS}
-    for name, folder in runs.items():
+    models = {name: [nth(name, number) for number in range(1, 1 + len(folders))] for name, folders in runs.items()}
+    blind = {name: [name] for name in nsmc if name.startswith(("majority", "linear", "the same"))}
+    rows = {
+        name: [[accuracy for each in same for accuracy in nsmc[each][size]] for size in NSMC_SIZES]
+        for name, same in (blind | models).items()
+    }
+    for name, (folder, *_) in runs.items() if FLAGS.tasks else ():
         tasks = read_json(os.path.join(f"{folder}_tasks", "fine_tuning.json"), "the results")
         rows[name] += [tasks[task]["pre-trained"] for task in FLAGS.tasks]
-        for blind in ("majority", "linear"):
-            row = next(row for row in rows if row.startswith(blind))
-            rows[row] = rows[row][: len(NSMC_SIZES)] + [tasks[task][blind] for task in FLAGS.tasks]
+        for kind in ("majority", "linear"):
+            row = next(row for row in rows if row.startswith(kind))
+            rows[row] = rows[row][: len(NSMC_SIZES)] + [tasks[task][kind] for task in FLAGS.tasks]
     print(f"\n| | {' | '.join(columns)} |\n|{'---|' * (1 + len(columns))}")
     for name, cells in rows.items():
         cells = [describe(values) for values in cells] + ["not run"] * (len(columns) - len(cells))
@@ -171,7 +187,10 @@ def main(_):
     FLAGS.output_dir, FLAGS.data_dir = os.path.abspath(FLAGS.output_dir), os.path.abspath(FLAGS.data_dir)
     chosen = {name: each for name, each in CONTESTANTS.items() if not FLAGS.only or name in FLAGS.only}
     data = prepare(dict.fromkeys(each.packing for each in chosen.values()))
-    runs = {name: pretrain(name, each, data[each.packing]) for name, each in chosen.items()}
+    numbers = range(1, 1 + FLAGS.num_pretrainings)
+    runs = {
+        name: [pretrain(name, each, data[each.packing], number) for number in numbers] for name, each in chosen.items()
+    }
     fine_tune(runs)
     print_table(runs)
 
