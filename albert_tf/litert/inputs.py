@@ -35,47 +35,62 @@ class FastInputs:
         is_wordpiece = isinstance(model, tokenizers.models.WordPiece)
         # A character has up to four bytes, so that a word of fewer characters is short in either way.
         self._limits_words = is_wordpiece and 4 * model.max_input_chars_per_word > _MAX_BYTES_PER_WORD
+        self._unknown_ids = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
         self.max_seq_length, self.num_cut = max_seq_length, 0
 
-    def encode(self, texts: list[tuple[str, ...]]) -> list:
-        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut."""
+    def tokenize(self, texts: list[tuple[str, ...]]) -> list[tuple]:
+        """Returns a `tokenizers.Encoding` of each text of each input, uncut and without special tokens."""
         columns = [
             self._tokenizer.encode_batch([self._without_long_words(text) for text in column], add_special_tokens=False)
             for column in zip(*texts)
         ]
-        return [self._join(*segments) for segments in zip(*columns)]
+        return list(zip(*columns))
 
-    def encode_in_windows(self, texts: list[tuple[str]], stride: int) -> tuple[list, list[int]]:
-        """Returns a `tokenizers.Encoding` of each window of texts, and which text it is of; see `window_borders`."""
+    def join(self, segments: list[tuple]) -> list:
+        """Returns a `tokenizers.Encoding` of each input, from what `tokenize` returns, which is cut; counts in
+        `num_cut` those that are."""
+        return [self._join(*each) for each in segments]
+
+    def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
+        """Returns a `tokenizers.Encoding` of each window, and which input it is of; see `window_borders`.
+
+        Args:
+            segments: What `tokenize` returns for inputs of one text, which is cut.
+            stride: Pieces from the beginning of one window to that of the next.
+        """
         room = self.max_seq_length - 2
         overlap = room - min(stride, max(1, room // 2))
         encodings, rows = [], []
-        for row, (text,) in enumerate(texts):
-            whole = self._tokenizer.encode(self._without_long_words(text), add_special_tokens=False)
+        for row, (whole,) in enumerate(segments):
             whole.truncate(room, stride=overlap)
             for part in (whole, *whole.overflowing):
                 encodings.append(self._tokenizer.post_process(part))
                 rows.append(row)
         return encodings, rows
 
-    def find_unknown_words(self, texts: list[tuple[str, ...]]) -> tuple[int, list[str], list[str]]:
-        """Returns what `tokenization.unknown_words.find_unknown_words` does."""
-        found = [words for words in map(self._unknown_words, texts) if words]
+    def find_unknown_words(
+        self, texts: list[tuple[str, ...]], segments: list[tuple]
+    ) -> tuple[int, list[str], list[str]]:
+        """Returns what `tokenization.unknown_words.find_unknown_words` does, given what `tokenize` returns, uncut."""
+        found = [words for words in map(self._unknown_words, texts, segments) if words]
         words = [word for words in found[:MOST_LOOKED_AT] for word in words]
         shown = [word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..." for word in words]
-        characters = lacking_characters(words, lambda each: [bool(self._unknown_words((text,))) for text in each])
+        characters = lacking_characters(words, self._are_unknown)
         return len(found), list(dict.fromkeys(shown))[:_MOST_SHOWN], characters
 
-    def _unknown_words(self, texts):
-        """Returns the words of a row's texts that the vocabulary can't spell."""
-        unknown = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
-        texts = list(map(self._without_long_words, texts))
+    def _unknown_words(self, texts, encodings):
+        """Returns the words of an input's texts that the vocabulary can't spell."""
         return [
-            text[slice(*place)]
-            for text, encoding in zip(texts, self._tokenizer.encode_batch(texts, add_special_tokens=False))
+            self._without_long_words(text)[slice(*place)]
+            for text, encoding in zip(texts, encodings)
+            if not self._unknown_ids.isdisjoint(encoding.ids)
             for piece_id, place in zip(encoding.ids, encoding.offsets)
-            if piece_id in unknown
+            if piece_id in self._unknown_ids
         ]
+
+    def _are_unknown(self, characters):
+        encodings = self._tokenizer.encode_batch(characters, add_special_tokens=False)
+        return [not self._unknown_ids.isdisjoint(encoding.ids) for encoding in encodings]
 
     def _without_long_words(self, text):
         """Returns a text with a word that the library takes to be too long in place of each that the graph does."""

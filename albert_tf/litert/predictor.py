@@ -77,8 +77,11 @@ class LiteRTPredictor(LoadedModel):
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(list_inputs(inputs))
-        self.add_unknown(*self._inputs.find_unknown_words(texts))
-        predictions = [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
+        if not texts:
+            return []
+        segments = self._inputs.tokenize(texts)
+        self.add_unknown(*self._inputs.find_unknown_words(texts, segments))
+        predictions = [self._prediction(values) for values in self._compute_segments(segments, batch_size)]
         self.add_cut(self._inputs.num_cut - self.num_cut)
         return predictions
 
@@ -89,9 +92,12 @@ class LiteRTPredictor(LoadedModel):
             texts: N tuples of one text, or of two where the model reads pairs; at least one.
             batch_size: As for `predict`.
         """
+        return self._compute_segments(self._inputs.tokenize(texts), batch_size)
+
+    def _compute_segments(self, segments, batch_size):
         if self._stride is None:
-            return self._compute_encodings(self._inputs.encode(texts), batch_size)
-        encodings, rows = self._inputs.encode_in_windows(texts, self._stride)
+            return self._compute_encodings(self._inputs.join(segments), batch_size)
+        encodings, rows = self._inputs.split_into_windows(segments, self._stride)
         means = mean_over_windows(self._compute_encodings(encodings, batch_size), np.array(rows))
         if means.ndim == 1:
             return means

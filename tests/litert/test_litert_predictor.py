@@ -153,7 +153,7 @@ def test_inputs_are_those_of_the_graph(sample_tokenizer, tmp_path, num_texts):
     (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
     columns = [TEXTS, TEXTS[::-1]][:num_texts]
     fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
-    found = pad(fast.encode(list(zip(*columns))))
+    found = pad(fast.join(fast.tokenize(list(zip(*columns)))))
     expected = TextInputs(sample_tokenizer, MAX_SEQ_LENGTH).encode(*map(tf.constant, columns))
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
@@ -168,7 +168,7 @@ def test_special_tokens_in_texts_are_read_as_in_the_graph(sample_tokenizer, tmp_
     fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), 64, is_taken)
     texts = ["[MASK] 영화 [SEP][mask]", "정말[CLS]" + "가" * 201 + "[MASK]", *TEXTS]
     assert is_taken == special_tokens_in_text
-    for text, found in zip(texts, fast.encode([(text,) for text in texts])):
+    for text, found in zip(texts, fast.join(fast.tokenize([(text,) for text in texts]))):
         assert found.ids == tokenizer.encode(text).ids, text
 
 
@@ -189,7 +189,7 @@ def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp
     texts = [
         blanks.join(["영화", *chosen, "좋다"]) for size in (1, 2) for chosen in itertools.combinations(words, size)
     ]
-    for text, found in zip(texts, fast.encode([(text,) for text in texts])):
+    for text, found in zip(texts, fast.join(fast.tokenize([(text,) for text in texts]))):
         expected = sample_tokenizer.encode(text).ids[:-1]
         assert found.ids == [*expected[: MAX_SEQ_LENGTH - 1], sample_tokenizer.sep_token_id], text
 
@@ -197,7 +197,7 @@ def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp
 def test_half_a_character_is_no_character(sample_tokenizer, tmp_path):
     (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
     fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
-    [found] = fast.encode([("좋다 \ud800 영화",)])
+    [found] = fast.join(fast.tokenize([("좋다 \ud800 영화",)]))
     assert found.ids == sample_tokenizer.encode("좋다 \ud800 영화").ids
 
 
