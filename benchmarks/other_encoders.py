@@ -6,11 +6,11 @@ The shapes are those of BERT-base, with the 32,000 pieces of KLUE, and of KoELEC
 with random weights, ours are converted from them, and both must answer the same before anything is timed. Everything is
 float32. A step has dropout, AdamW and a norm that gradients are clipped to; ours is what the commands that fine-tune
 run, for batches whose lengths differ, and Hugging Face's is run as it is and through torch.compile. A prediction goes
-from ids to probabilities of one text, as `albert_tf.load(folder).predict` computes them. Each contestant has a process
-of its own, and they take turns. Of each the median wall-clock and CPU time (user and system, of all threads) are
-printed, and what ours takes of the others'. On a machine that is busy with something else, CPU time with one thread is
-what to read: several threads of PyTorch use CPU time while they wait for each other. Needs what
-requirements-references.txt names, torch.compile also g++.
+from ids to probabilities of one text, as `albert_tf.load(folder).predict` computes them, of a run or a LiteRT export.
+Each contestant has a process of its own, and they take turns. Of each the median wall-clock and CPU time (user and
+system, of all threads) are printed, and their share of Hugging Face's as it is. On a machine that is busy with
+something else, CPU time with one thread is what to read: several threads of PyTorch use CPU time while they wait for
+each other. Needs what requirements-references.txt names, torch.compile also g++.
 """
 
 import collections
@@ -26,7 +26,11 @@ from absl import app, flags
 FLAGS = flags.FLAGS
 
 flags.DEFINE_list("models", ["bert", "electra"], "Which of the shapes.")
-flags.DEFINE_list("only", ["albert_tf", "hugging_face", "hugging_face_compiled"], "Whom to time; ours is always first.")
+flags.DEFINE_list(
+    "only",
+    ["albert_tf", "albert_tf_litert", "hugging_face", "hugging_face_compiled"],
+    "Whom to time, beside hugging_face.",
+)
 flags.DEFINE_integer("num_threads", os.cpu_count(), "Threads of each.", 1)
 flags.DEFINE_integer("rounds", 10, "How often everything is run, in turns.", 1)
 flags.DEFINE_integer("train_batch_size", 8, "Examples in a step.", 1)
@@ -63,8 +67,8 @@ def make_features(vocab_size, count, length):
     }
 
 
-def albert_tf_jobs(folder, work):
-    """Returns what is timed of ours, by name.
+def read_ours(folder, work):
+    """Returns the task, model and training state of ours in TensorFlow, with the weights of transformers' model.
 
     Args:
         folder: Of transformers' model.
@@ -76,16 +80,12 @@ def albert_tf_jobs(folder, work):
     import tensorflow as tf
 
     from albert_tf.finetuning import Classification
-    from albert_tf.finetuning.batches import Examples
     from albert_tf.interchange.foreign_folder import as_ours
     from albert_tf.modeling.layers import named_variables
     from albert_tf.modeling.pretrained import find_checkpoint, load_weights, read_config
     from albert_tf.training import RunSettings
-    from albert_tf.training.devices.batches import distribute_batches
     from albert_tf.training.devices.strategy import make_strategy
-    from albert_tf.training.outputs import make_output_step
     from albert_tf.training.train_state import TrainState
-    from albert_tf.training.train_step import make_train_function
 
     tf.config.threading.set_intra_op_parallelism_threads(work["num_threads"])
     tf.config.threading.set_inter_op_parallelism_threads(work["num_threads"])
@@ -105,18 +105,49 @@ def albert_tf_jobs(folder, work):
             model = task.make_model()
             optimizer = settings.make_optimizer(named_variables(model))
         load_weights(checkpoint, named_variables(model))
-    state = TrainState.create(strategy, task, {"model": model}, optimizer)
+    return task, model, TrainState.create(strategy, task, {"model": model}, optimizer)
+
+
+def albert_tf_jobs(folder, work):
+    """Returns what is timed of ours, by name; arguments as for `read_ours`."""
+    task, model, state = read_ours(folder, work)
+    import tensorflow as tf
+
+    from albert_tf.finetuning.batches import Examples
+    from albert_tf.training.devices.batches import distribute_batches
+    from albert_tf.training.outputs import make_output_step
+    from albert_tf.training.train_step import make_train_function
+
     features = make_features(task.config.vocab_size, work["train_batch_size"], work["max_seq_length"])
     dataset = Examples(features, task.batch_spec(None)).train_dataset(work["train_batch_size"], seed=0)
-    iterator = iter(distribute_batches(strategy, dataset))
+    iterator = iter(distribute_batches(state.strategy, dataset))
     train_steps = make_train_function(state, 0, tf.Variable(False, trainable=False))
-    compute = make_output_step(strategy, lambda batch: task.outputs(batch, model))
+    compute = make_output_step(state.strategy, lambda batch: task.outputs(batch, model))
 
     def predict(length):
         text = {name: tf.constant(values[:1, :length]) for name, values in features.items() if values.ndim == 2}
         return compute({**text, "example_weights": tf.ones([1])})[0]["probabilities"].numpy()
 
     return _with_predictions(predict, lambda: train_steps(iterator, tf.constant(1)))
+
+
+def litert_jobs(folder, work):
+    """Returns the predictions of ours as a LiteRT export, which can't learn; arguments as for `read_ours`."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    task, model, _ = read_ours(folder, work)
+    from albert_tf.litert.predictor import run
+    from albert_tf.serving.loading import TrainedModel
+    from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
+
+    trained = TrainedModel(model, None, work["max_seq_length"], task, folder, {})
+    content = to_litert(trace_for_ids(trained), "float32")
+    interpreter = Interpreter(model_content=content, num_threads=work["num_threads"])
+    features = make_features(task.config.vocab_size, 1, work["max_seq_length"])
+    texts = {name: values for name, values in features.items() if values.ndim == 2}
+    return _with_predictions(
+        lambda length: run(interpreter, {name: values[:, :length] for name, values in texts.items()})
+    )
 
 
 def hugging_face_jobs(folder, work, is_compiled=False):
@@ -149,13 +180,14 @@ def hugging_face_jobs(folder, work, is_compiled=False):
     return _with_predictions(predict, step)
 
 
-def _with_predictions(predict, step):
+def _with_predictions(predict, step=None):
     jobs = {f"prediction, 1 of {length}": lambda length=length: predict(length) for length in PREDICTED_LENGTHS}
-    return {**jobs, "step": step}
+    return {**jobs, "step": step} if step else jobs
 
 
 MAKERS = {
     "albert_tf": albert_tf_jobs,
+    "albert_tf_litert": litert_jobs,
     "hugging_face": hugging_face_jobs,
     "hugging_face_compiled": lambda folder, work: hugging_face_jobs(folder, work, is_compiled=True),
 }
@@ -199,6 +231,8 @@ def measure(model_name, work):
         for turn in range(2 + FLAGS.rounds):
             for job in ("step", *answers[FLAGS.only[0]]):
                 for contestant, connection in connections.items():
+                    if job == "step" and contestant == "albert_tf_litert":
+                        continue
                     connection.send(job)
                     taken = connection.recv()
                     if turn >= 2:
@@ -223,7 +257,7 @@ def check_same(answers):
 def main(_):
     work = {name: FLAGS[name].value for name in ("num_threads", "train_batch_size", "max_seq_length")}
     print(f"float32, {FLAGS.num_threads} threads, batch {FLAGS.train_batch_size} of {FLAGS.max_seq_length}\n")
-    print("| model | what | who | wall-clock, ms | CPU, ms | ours of that, wall-clock | ours of that, CPU |")
+    print("| model | what | who | wall-clock, ms | CPU, ms | share of Hugging Face's, wall-clock | CPU |")
     print("|---|---|---|---|---|---|---|")
     for model_name in FLAGS.models:
         for job, by_contestant in measure(model_name, work).items():
@@ -231,9 +265,9 @@ def main(_):
                 contestant: [1000 * statistics.median(values) for values in zip(*taken)]
                 for contestant, taken in by_contestant.items()
             }
-            ours = medians[FLAGS.only[0]]
+            theirs = medians["hugging_face"]
             for contestant, (wall, cpu) in medians.items():
-                shares = f"{ours[0] / wall:.2f} | {ours[1] / cpu:.2f}"
+                shares = f"{wall / theirs[0]:.2f} | {cpu / theirs[1]:.2f}"
                 print(f"| {model_name} | {job} | {contestant} | {wall:.1f} | {cpu:.1f} | {shares} |", flush=True)
 
 

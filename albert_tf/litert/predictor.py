@@ -140,12 +140,13 @@ class LiteRTPredictor(LoadedModel):
         except queue.Empty:
             interpreter = _load(self._path, self._num_threads)
         try:
-            return _run(interpreter, inputs)
+            return run(interpreter, inputs)
         finally:
             self._idle.put(interpreter)
 
 
-def _run(interpreter, inputs):
+def run(interpreter: typing.Any, inputs: collections.abc.Mapping[str, np.ndarray]) -> np.ndarray:
+    """Returns a LiteRT model's only output for its inputs by name, of whatever shape."""
     details = interpreter.get_input_details()
     for detail in details:
         interpreter.resize_tensor_input(detail["index"], inputs[detail["name"]].shape)
