@@ -25,6 +25,7 @@ _TOKENIZER_SETTINGS = {
     "keep_emoji": "keep_emoji",
     "split_punctuation": "split_punctuation",
     "split_digits": "split_digits",
+    "split_emoji": "split_emoji",
     "wordpiece_scheme": "wordpiece_scheme",
 }
 _SENTENCEPIECE_SETTINGS = {
@@ -37,11 +38,15 @@ _SENTENCEPIECE_SETTINGS = {
 @in_helpfull()
 def define_tokenizer_flags() -> None:
     """Defines how text is normalised and split; used where no tokenizer.json says so, which is seldom."""
-    define_flags_of_new_tokenizer()
+    define_flags_of_new_tokenizer(split_emoji=False)
 
 
-def define_flags_of_new_tokenizer() -> None:
-    """Defines how text is normalised and split, for a command that makes a tokenizer."""
+def define_flags_of_new_tokenizer(split_emoji: bool = True) -> None:
+    """Defines how text is normalised and split, for a command that makes a tokenizer.
+
+    Args:
+        split_emoji: The default of --split_emoji: on for new vocabularies, off for those made before there was one.
+    """
     flags.DEFINE_bool("do_lower_case", True, "Lower-case letters; Hangul always stays composed.")
     flags.DEFINE_bool("strip_accents", False, "Drop accents from letters that are not Hangul.")
     flags.DEFINE_bool(
@@ -53,6 +58,7 @@ def define_flags_of_new_tokenizer() -> None:
     flags.DEFINE_bool("keep_emoji", True, "Keep emoji sequences whole, with their joiners and variation selectors.")
     flags.DEFINE_bool("split_punctuation", True, "Make every punctuation mark a word of its own.")
     flags.DEFINE_bool("split_digits", False, "Make every number a word of its own.")
+    flags.DEFINE_bool("split_emoji", split_emoji, "Make every emoji a word of its own.")
     flags.DEFINE_enum(
         "wordpiece_scheme",
         "continuation",

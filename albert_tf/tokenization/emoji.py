@@ -20,8 +20,15 @@ _SHOWN_AS_EMOJI = "\u203c\u2049\u3030\u303d\u24c2"
 
 _PICTURE = f"[{_PICTURES}][{_SKIN_TONES}]?{SELECTOR}?"
 
+# What is one picture: a flag of two letters, or a picture as it is changed and tied to others.
+_FLAG_LETTERS = "\U0001f1e6-\U0001f1ff"
+# Characters that begin one.
+PICTURES = _PICTURES + _FLAG_LETTERS
+
 # Sequences with format characters: pictures tied together by joiners, and flags spelled in tags.
 JOINED_PICTURES = f"{_PICTURE}(?:{JOINER}{_PICTURE})+|\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"
+# Any of them, the longest first.
+WHOLE_PICTURE = f"{JOINED_PICTURES}|{_PICTURE}|[{_FLAG_LETTERS}]{{2}}|[0-9#*]{SELECTOR}?{KEY_CAP}"
 # Sequences with a variation selector, which is also a combining mark.
 SELECTED_PICTURE = f"[{_PICTURES}{_SHOWN_AS_EMOJI}][{_SKIN_TONES}]?{SELECTOR}|[0-9#*]{SELECTOR}{KEY_CAP}"
 

@@ -121,7 +121,9 @@ def _wordpiece_backend(tokenizer):
         )
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return backend
-    isolated = words.isolated_pattern(tokenizer.split_punctuation, tokenizer.split_digits, options.keep_emoji)
+    isolated = words.isolated_pattern(
+        tokenizer.split_punctuation, tokenizer.split_digits, options.keep_emoji, tokenizer.split_emoji
+    )
     backend.normalizer = _normalizer(options)
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.Split(_regex(isolated), "isolated")]

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.tokenization import bert_normalization, bert_unicode, normalization, words
+from albert_tf.tokenization import bert_normalization, bert_unicode, emoji, normalization, words
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.op_runner import OpRunner
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -20,6 +20,7 @@ class TensorEncoder:
         wordpiece_scheme: "continuation" or "end_of_word".
         split_punctuation: Whether each punctuation mark is a word of its own.
         split_digits: Whether each number is a word of its own.
+        split_emoji: Whether each emoji is a word of its own.
         max_characters_per_word: A longer word is [UNK]; None for the limit in bytes.
 
     Raises:
@@ -33,16 +34,20 @@ class TensorEncoder:
         wordpiece_scheme: str,
         split_punctuation: bool,
         split_digits: bool,
+        split_emoji: bool,
         max_characters_per_word: int | None = None,
     ):
         self._options = options
         self._wordpiece_scheme = wordpiece_scheme
         self._split_punctuation, self._split_digits = split_punctuation, split_digits
+        self._split_emoji = split_emoji
         special = bert_normalization.SPECIAL_CHARACTERS if options.special_tokens_in_text else {}
         self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word, special)
         self._max_characters = max_characters_per_word
         is_korean = options.form == "korean"
         self._split_differently = SPLIT_DIFFERENTLY if is_korean else bert_unicode.SPLIT_DIFFERENTLY
+        if split_emoji:
+            self._split_differently = f"(?:{self._split_differently}|[{emoji.PICTURES}])"
         self._run = OpRunner()
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
@@ -123,5 +128,10 @@ class TensorEncoder:
         if self._options.form != "korean":
             return bert_normalization.split_words(normalized)
         return words.split_words(
-            normalized, self._wordpiece_scheme, self._split_punctuation, self._split_digits, self._options.keep_emoji
+            normalized,
+            self._wordpiece_scheme,
+            self._split_punctuation,
+            self._split_digits,
+            self._options.keep_emoji,
+            self._split_emoji,
         )

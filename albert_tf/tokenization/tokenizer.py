@@ -36,6 +36,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         full_width_to_ascii: Map full-width letters, digits and punctuation to ASCII.
         keep_emoji: Keep emoji sequences whole, with their joiners and variation selectors.
         split_digits: Make each number a word of its own (2020년에 to 2020 and 년에).
+        split_emoji: Make each emoji a word of its own, so that no word is unknown for one that the vocabulary lacks.
         form: "korean"; "bert" or "google" to normalise and split as the BERT tokenizer of Hugging Face or Google does,
             for vocabularies made with that.
         max_characters_per_word: A longer word is [UNK]; None for one of more than 600 bytes.
@@ -51,6 +52,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         "full_width_to_ascii": False,
         "keep_emoji": True,
         "split_digits": False,
+        "split_emoji": False,
     }
 
     def __init__(
@@ -64,6 +66,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         full_width_to_ascii: bool = False,
         keep_emoji: bool = True,
         split_digits: bool = False,
+        split_emoji: bool = False,
         form: str = "korean",
         max_characters_per_word: int | None = None,
         special_tokens_in_text: bool = False,
@@ -85,6 +88,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits
+        self.split_emoji = split_emoji
         self.max_characters_per_word = max_characters_per_word
         check_switches({**self._switches(), "special_tokens_in_text": special_tokens_in_text})
         self._check_form()
@@ -94,6 +98,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
             wordpiece_scheme,
             split_punctuation,
             split_digits,
+            split_emoji,
             max_characters_per_word,
         )
         self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
@@ -235,6 +240,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
             **dataclasses.asdict(self.normalization),
             "split_punctuation": self.split_punctuation,
             "split_digits": self.split_digits,
+            "split_emoji": self.split_emoji,
         }
         return {name: value for name, value in switches.items() if name not in _OF_IMPORTS}
 
@@ -257,7 +263,9 @@ class KoreanWordPieceTokenizer(Tokenizer):
             return
         needed = {
             "split_punctuation": True,
-            **dict.fromkeys(("squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"), False),
+            **dict.fromkeys(
+                ("squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"), False
+            ),
         }
         wrong = [name for name, value in needed.items() if self._switches()[name] is not value]
         if self.wordpiece_scheme != "continuation":

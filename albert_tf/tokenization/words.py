@@ -36,6 +36,7 @@ def split_words(
     split_punctuation: bool,
     split_digits: bool = False,
     keep_emoji: bool = True,
+    split_emoji: bool = False,
 ) -> tf.RaggedTensor:
     """Splits normalised strings into words.
 
@@ -45,11 +46,12 @@ def split_words(
         split_punctuation: Whether each punctuation mark is a word of its own.
         split_digits: Whether each number is a word of its own.
         keep_emoji: Whether a variation selector and a key cap stay with the character that they change.
+        split_emoji: Whether each emoji is a word of its own.
 
     Returns:
         Ragged string tensor [N, (words)].
     """
-    isolated = isolated_pattern(split_punctuation, split_digits, keep_emoji)
+    isolated = isolated_pattern(split_punctuation, split_digits, keep_emoji, split_emoji)
     if wordpiece_scheme == "continuation":
         return tf.strings.split(tf.strings.regex_replace(texts, f"({isolated})", r" \1 "))
     texts = tf.strings.regex_replace(texts, END_OF_WORD, ESCAPED_UNDERSCORE)
@@ -58,11 +60,13 @@ def split_words(
     return tf.strings.split(tf.strings.regex_replace(texts, _MARK, END_OF_WORD))
 
 
-def isolated_pattern(split_punctuation: bool, split_digits: bool, keep_emoji: bool) -> str:
+def isolated_pattern(split_punctuation: bool, split_digits: bool, keep_emoji: bool, split_emoji: bool = False) -> str:
     """Returns a pattern of what is a word of its own wherever it stands; the switches are those of `split_words`."""
     isolated = f"[{_IDEOGRAPHS}{_PUNCTUATION if split_punctuation else ''}]"
     if split_digits:
         isolated = f"(?:{_DIGITS if split_punctuation else _NUMBER}|{isolated})"
+    if split_emoji:
+        isolated = f"(?:{emoji.WHOLE_PICTURE}|{isolated})"
     if keep_emoji:
         isolated += f"[{emoji.SELECTOR}{emoji.KEY_CAP}]*"
     return isolated

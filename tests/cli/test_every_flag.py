@@ -128,7 +128,7 @@ def finetuning_cases(models, without_dev):
         "spm_model_file": [Case("spm_model_file", sentencepiece["spm_model_file"], sentencepiece)],
         "split_number_commas": [Case("split_number_commas", False, sentencepiece)],
     }
-    for flag in ("squeeze_repeats", "full_width_to_ascii", "split_digits", "strip_accents"):
+    for flag in ("squeeze_repeats", "full_width_to_ascii", "split_digits", "split_emoji", "strip_accents"):
         cases[flag] = [Case(flag, True, at_random)]
     for flag in ("do_lower_case", "keep_emoji", "split_punctuation"):
         cases[flag] = [Case(flag, False, at_random)]

@@ -78,9 +78,10 @@ def split_words(
     split_punctuation: bool = True,
     split_digits: bool = False,
     keep_emoji: bool = True,
+    split_emoji: bool = False,
 ) -> list[str]:
     """Splits normalised text; in the end-of-word scheme a word before a space ends in `_`."""
-    chunks = [_isolate(chunk, split_punctuation, split_digits, keep_emoji) for chunk in text.split()]
+    chunks = [_isolate(chunk, split_punctuation, split_digits, keep_emoji, split_emoji) for chunk in text.split()]
     if wordpiece_scheme == "continuation":
         return [word for chunk in chunks for word in chunk]
     words = [[word.replace("_", "\ufffd") for word in chunk] for chunk in chunks]
@@ -99,6 +100,7 @@ class ReferenceTokenizer:
         split_punctuation=True,
         split_digits=False,
         keep_emoji=True,
+        split_emoji=False,
         **normalization,
     ):
         self.pieces = {piece for piece in pieces if not _RESERVED.fullmatch(piece)}
@@ -110,6 +112,7 @@ class ReferenceTokenizer:
             split_punctuation=split_punctuation,
             split_digits=split_digits,
             keep_emoji=keep_emoji,
+            split_emoji=split_emoji,
         )
         self.cut = functools.cache(self._cut)
 
@@ -205,16 +208,19 @@ def _remove_marks(decomposed, keep_emoji):
     return "".join(parts)
 
 
-def _isolate(chunk, split_punctuation, split_digits, keep_emoji):
-    """Cuts text without spaces around each ideograph and, on request, each punctuation mark and number."""
+def _isolate(chunk, split_punctuation, split_digits, keep_emoji, split_emoji):
+    """Cuts text without spaces around each ideograph and, on request, each punctuation mark, number and emoji."""
     words, is_open, position = [], False, 0
     while position < len(chunk):
         end = position + 1
-        is_number = split_digits and unicodedata.category(chunk[position]) == "Nd"
+        end_of_emoji = _end_of_emoji(chunk, position) if split_emoji else position
+        is_emoji = end_of_emoji > position
+        is_number = not is_emoji and split_digits and unicodedata.category(chunk[position]) == "Nd"
         if is_number:
             end = _end_of_number(chunk, end, not split_punctuation)
         is_mark = split_punctuation and _is_punctuation(chunk[position])
-        is_alone = is_number or is_mark or _is_ideograph(chunk[position])
+        is_alone = is_emoji or is_number or is_mark or _is_ideograph(chunk[position])
+        end = max(end, end_of_emoji)
         while is_alone and keep_emoji and chunk[end : end + 1] in [SELECTOR, KEY_CAP]:
             end += 1
         if is_open and not is_alone:
@@ -223,6 +229,16 @@ def _isolate(chunk, split_punctuation, split_digits, keep_emoji):
             words.append(chunk[position:end])
         is_open, position = not is_alone, end
     return words
+
+
+def _end_of_emoji(chunk, begin):
+    """Returns where an emoji of any kind ends, `begin` if none begins there."""
+    following = chunk[begin + 1 : begin + 3]
+    if chunk[begin] in [*"0123456789#*"] and following.removeprefix(SELECTOR).startswith(KEY_CAP):
+        return begin + 2 + following.startswith(SELECTOR)
+    if all(_is_within(letter, [(0x1F1E6, 0x1F1FF)]) for letter in (chunk[begin], following[:1])):
+        return begin + 2
+    return max(_end_of_joined(chunk, begin), _end_of_picture(chunk, begin))
 
 
 def _end_of_number(chunk, end, holds_separators):

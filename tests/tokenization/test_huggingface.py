@@ -31,6 +31,7 @@ SWITCHES = {
     "full_width_to_ascii": True,
     "split_digits": True,
     "keep_emoji": False,
+    "split_emoji": True,
 }
 CHOICES = st.fixed_dictionaries({name: st.booleans() for name in SWITCHES})
 # U+1171E is a combining mark of another category in a later version of Unicode.

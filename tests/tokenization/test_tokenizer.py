@@ -22,6 +22,7 @@ NOT_THE_DEFAULTS = {
     "keep_emoji": False,
     "split_punctuation": False,
     "split_digits": True,
+    "split_emoji": True,
 }
 
 
@@ -224,7 +225,7 @@ def test_settings_without_the_hash_of_the_vocabulary_are_refused(tmp_path):
         KoreanWordPieceTokenizer.load(tmp_path)
 
 
-LATER_SETTINGS = ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"]
+LATER_SETTINGS = ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"]
 
 
 def test_settings_saved_before_there_were_more_stand_for_the_same_tokenizer(tmp_path):

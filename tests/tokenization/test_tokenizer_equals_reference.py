@@ -43,6 +43,7 @@ PAIRWISE_SETTINGS = [
         "split_punctuation": third,
         "split_digits": first != second,
         "keep_emoji": first == third,
+        "split_emoji": second != third,
         **dict.fromkeys(OTHER_SWITCHES, first != third),
     }
     for first, second, third in itertools.product([True, False], repeat=3)

@@ -15,9 +15,11 @@ from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY
 from albert_tf.tokenization.words import join_words, split_words
 
 
-def words_of(text, scheme="continuation", split_punctuation=True, split_digits=False, keep_emoji=True):
+def words_of(
+    text, scheme="continuation", split_punctuation=True, split_digits=False, keep_emoji=True, split_emoji=False
+):
     """Returns the words after checking that the reference gives the same."""
-    settings = scheme, split_punctuation, split_digits, keep_emoji
+    settings = scheme, split_punctuation, split_digits, keep_emoji, split_emoji
     words = [word.decode() for word in split_words(tf.constant([text]), *settings)[0].numpy()]
     assert words == reference.split_words(text, *settings)
     return words
@@ -65,6 +67,13 @@ def test_no_word_ends_inside_an_emoji(picture, split_punctuation, split_digits):
 def test_emoji_are_split_as_other_characters_on_request():
     assert words_of("#\ufe0f\u20e3", keep_emoji=False) == ["#", "\ufe0f\u20e3"]
     assert words_of("1\ufe0f\u20e3", keep_emoji=False, split_digits=True) == ["1", "\ufe0f\u20e3"]
+
+
+@pytest.mark.parametrize("split_digits", [True, False])
+@pytest.mark.parametrize("picture", [*EMOJI, "😀", "#\ufe0f\u20e3", "*\u20e3"], ids=ascii)
+def test_every_emoji_is_a_word_of_its_own_on_request(picture, split_digits):
+    words = words_of(f"최고{picture}{picture}요 {picture}", split_digits=split_digits, split_emoji=True)
+    assert words == ["최고", picture, picture, "요", picture]
 
 
 @pytest.mark.parametrize("split_punctuation", [True, False])

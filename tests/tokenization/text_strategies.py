@@ -26,7 +26,7 @@ TROUBLE = "".join(
         "AaİIıßﬁＡ",
         "漢\uf900\U00020000👨🏽\ufe0f\ue000\U000f0000",
         "0１２٣.,:！～ｚ",  # numbers and full-width forms
-        "❤🏴‼Ⓜ⃣\U000e0067\U000e007f",  # what emoji sequences are made of
+        "🇰🇷❤🏴‼Ⓜ⃣\U000e0067\U000e007f",  # what emoji sequences are made of
     ]
 )
 EMOJI = [
@@ -75,6 +75,7 @@ SETTINGS = st.fixed_dictionaries(
         "full_width_to_ascii": st.booleans(),
         "keep_emoji": st.booleans(),
         "split_digits": st.booleans(),
+        "split_emoji": st.booleans(),
     }
 )
 

@@ -42,7 +42,9 @@ def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("switch", ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"])
+@pytest.mark.parametrize(
+    "switch", ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"]
+)
 def test_every_switch_is_a_flag(build, switch):
     before, after = (KoreanWordPieceTokenizer.load(build(str(value), **{switch: value})[1]) for value in (False, True))
     assert (before.to_dict()[switch], after.to_dict()[switch]) == (False, True)
