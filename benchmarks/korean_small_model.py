@@ -55,7 +55,14 @@ def main(_):
     texts = f"{FLAGS.reviews},{FLAGS.documentation}"
     vocab_file = os.path.join(vocabulary, "vocab.txt")
     if not os.path.exists(vocab_file):
-        run_stage("build_vocab.py", input_file=texts, output_dir=vocabulary, vocab_size=8000, limit_alphabet=2000)
+        run_stage(
+            "build_vocab.py",
+            input_file=texts,
+            output_dir=vocabulary,
+            vocab_size=8000,
+            limit_alphabet=2000,
+            split_emoji=False,  # as when the model was made
+        )
     if not os.path.exists(os.path.join(data, "manifest.json")):
         run_stage(
             "create_pretraining_data.py",
