@@ -225,6 +225,16 @@ def test_settings_without_the_hash_of_the_vocabulary_are_refused(tmp_path):
         KoreanWordPieceTokenizer.load(tmp_path)
 
 
+def test_settings_beside_a_vocabulary_are_not_left_out(tmp_path):
+    make_tokenizer(split_emoji=True).save(tmp_path)
+    path = tmp_path / "vocab.txt"
+    assert KoreanWordPieceTokenizer.from_vocab_file(path, split_emoji=True).split_emoji
+    with pytest.raises(InputError, match=r"tokenizer\.json, beside .* has other values of split_emoji; use .*\.load"):
+        KoreanWordPieceTokenizer.from_vocab_file(path)
+    path.write_text("\n".join([*PIECES, "또"]) + "\n", encoding="utf-8")  # no longer the vocabulary that it is of
+    assert not KoreanWordPieceTokenizer.from_vocab_file(path).split_emoji
+
+
 LATER_SETTINGS = ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"]
 
 
