@@ -4,7 +4,8 @@ python -m benchmarks.server --saved_model=served/nsmc --litert=served/nsmc_liter
 
 Each client sends one text after the other over a connection of its own. The same server, from a clean start, without
 batches is the peer. Clients do as little as they can, so that they leave the cores to the server; what they took is
-printed. Needs uvicorn, starlette and prometheus_client.
+printed. On a machine that is busy with something else, CPU time is what to read. Needs uvicorn, starlette and
+prometheus_client.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import typing
 
 from absl import app, flags
 
-from benchmarks.machine import megabytes
+from benchmarks.machine import cpu_seconds, megabytes
 
 FLAGS = flags.FLAGS
 
@@ -113,7 +114,7 @@ async def load(seconds, texts):
 
 
 def measure(kind, folder, setting, texts):
-    """Returns the requests a second that a server answers under load, and prints its row of the table."""
+    """Returns requests a second of a server under load, and CPU seconds a request; prints its row of the table."""
     command = [sys.executable, "serve.py", f"--model_dir={folder}", "--model_name=model", f"--port={FLAGS.port}"]
     server = subprocess.Popen([*command, *_SETTINGS[setting]], stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
@@ -123,31 +124,34 @@ def measure(kind, folder, setting, texts):
             break
         except OSError:
             time.sleep(0.2)
-    before = megabytes(server.pid)
+    before, cpu_before = megabytes(server.pid), cpu_seconds(server.pid)
     found = asyncio.run(load(FLAGS.seconds, texts))
-    after = megabytes(server.pid)
+    after, cpu = megabytes(server.pid), (cpu_seconds(server.pid) - cpu_before) / len(found.latencies)
     server.terminate()
     server.wait()
     rate = len(found.latencies) / FLAGS.seconds
     p50, p99 = (1e3 * found.latencies[int(share * len(found.latencies))] for share in (0.5, 0.99))
     print(
-        f"| {kind}, {setting} | {rate:,.0f} | {p50:.0f} ms | {p99:.0f} ms | {len(found.errors)} | {before:,.0f} MB | "
-        f"{after:,.0f} MB | {found.share_of_core:.0%} of a core |",
+        f"| {kind}, {setting} | {rate:,.0f} | {p50:.0f} ms | {p99:.0f} ms | {1e3 * cpu:.2f} ms | {len(found.errors)} | "
+        f"{before:,.0f} MB | {after:,.0f} MB | {found.share_of_core:.0%} of a core |",
         flush=True,
     )
-    return rate
+    return rate, cpu
 
 
 def main(_):
     texts = requests()
-    print("| server | requests a second | p50 | p99 | errors | memory before | after | clients took |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| server | requests a second | p50 | p99 | CPU time | errors | memory before | after | clients took |")
+    print("|---|---|---|---|---|---|---|---|---|")
     folders = {"SavedModel": FLAGS.saved_model, "LiteRT": FLAGS.litert}
     ratios = []
     for kind, folder in folders.items():
         if folder is not None:
-            with_batches, without = (measure(kind, folder, setting, texts) for setting in _SETTINGS)
-            ratios.append(f"{kind}: {with_batches / without:.2f} times the requests a second")
+            (rate, cpu), (rate_alone, cpu_alone) = (measure(kind, folder, setting, texts) for setting in _SETTINGS)
+            ratios.append(
+                f"{kind}: with batches {rate / rate_alone:.2f} times the requests a second, and {cpu / cpu_alone:.2f} "
+                "of the CPU time for one"
+            )
     print("\n" + "\n".join(ratios))
 
 
