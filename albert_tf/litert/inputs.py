@@ -47,15 +47,18 @@ class FastInputs:
         return list(zip(*columns))
 
     def join(self, segments: list[tuple]) -> list:
-        """Returns a `tokenizers.Encoding` of each input, from what `tokenize` returns, which is cut; counts in
-        `num_cut` those that are."""
+        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut.
+
+        Args:
+            segments: What `tokenize` returns; encodings that are too long are cut in place.
+        """
         return [self._join(*each) for each in segments]
 
     def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
         """Returns a `tokenizers.Encoding` of each window, and which input it is of; see `window_borders`.
 
         Args:
-            segments: What `tokenize` returns for inputs of one text, which is cut.
+            segments: What `tokenize` returns for inputs of one text; the encodings are cut in place.
             stride: Pieces from the beginning of one window to that of the next.
         """
         room = self.max_seq_length - 2
