@@ -25,7 +25,7 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
-from albert_tf.objectives.refusals import refuse_entities, refuse_languages
+from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
 from albert_tf.objectives.registry import Setting
 
 _COEFFICIENT = 50.0
@@ -57,7 +57,8 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size, or the model has embeddings of languages, or knows entities.
+        InputError: The generator can't have that size, or the model is causal, has embeddings of languages, or knows
+            entities.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -74,6 +75,7 @@ class ReplacedTokens(Objective):
         self.config = config
         refuse_languages(config, "electra")
         refuse_entities(config, "electra")
+        refuse_causal(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(

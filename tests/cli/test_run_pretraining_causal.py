@@ -115,6 +115,10 @@ def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, sha
     for changes, message in (
         ({"albert_config_file": config_file}, "causal_lm predicts each piece from those before it, and in this model"),
         ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal needs examples packed"),
+        (
+            {"input_file": shards / "train.tfrecord", "objective": "roberta"},
+            "masked_lm fills in masked pieces from both sides, and in this model pieces see only what comes before",
+        ),
         ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):
         result = pretrain(**{**on_blocks, **changes}, output_dir=tmp_path / "refused")
