@@ -16,7 +16,7 @@ from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Classification, MultiLabel, Regression, multi_label
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_files
-from albert_tf.finetuning.defaults import default_pooling
+from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
 from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
@@ -128,6 +128,7 @@ def find_paths(settings, part):
 
 def complete(settings, config, is_known):
     """Returns settings that say what the label is read off."""
+    check_pooling_sees_the_text(config, settings.pooling)
     if settings.pooling is not None:
         return settings
     # Runs of earlier versions kept it in their config alone.

@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf.checkpoint_files import CheckpointReader, only_model, resolve_checkpoint
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import RunSettings
@@ -76,6 +77,15 @@ def with_pooling_that_sees_the_text(config: AlbertConfig) -> AlbertConfig:
     """Returns a config whose head reads the last piece where the first one sees nothing, as in GPT."""
     is_blind = config.is_causal and config.classifier_pooling == "first"
     return config.replace(classifier_pooling="last") if is_blind else config
+
+
+def check_pooling_sees_the_text(config: AlbertConfig, pooling: str | None) -> None:
+    """Raises InputError if a label is to be read off the first piece, and that sees nothing, as in GPT."""
+    if config.is_causal and pooling == "first":
+        raise InputError(
+            "`pooling=first` reads the first piece, which in a model of is_causal=true sees nothing of the text; use "
+            "`pooling=last`"
+        )
 
 
 def default_question_alignment(config: AlbertConfig) -> str:

@@ -8,6 +8,7 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
+from albert_tf.objectives.refusals import refuse_causal
 
 # What a model has for pre-training, whether a loss reads it or not.
 _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
@@ -21,7 +22,8 @@ class Pretraining(Objective):
         losses: The masked language model first, and what else is learnt.
 
     Raises:
-        InputError: A loss reads the pooler, and the config has none, or one that sees nothing.
+        InputError: A loss reads the pooler, and the config has none, or one that sees nothing; or one fills in masked
+            pieces, and the config is causal.
     """
 
     title = "pre-training loss"
@@ -43,6 +45,9 @@ class Pretraining(Objective):
                 f"{reads_pooler[0]} reads the first piece, which in a model of is_causal=true sees nothing of the "
                 "text; use an objective that doesn't, such as `objective=causal`"
             )
+        for loss in losses:
+            if loss.fills_masks:
+                refuse_causal(config, loss.name)
         if reads_pooler and not config.pooler:
             raise InputError(
                 f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use an objective "

@@ -26,3 +26,17 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
             f"`objective={objective}` doesn't find the entities that {whose} knows (num_entities="
             f"{config.num_entities}); use a model without entities, or `objective=entities`"
         )
+
+
+def refuse_causal(config: AlbertConfig, learner: str) -> None:
+    """Raises InputError if pieces of a model see none that comes after them, where masked pieces are to be filled in.
+
+    Args:
+        config: Of the model.
+        learner: The objective or loss.
+    """
+    if config.is_causal:
+        raise InputError(
+            f"{learner} fills in masked pieces from both sides, and in this model pieces see only what comes before "
+            "them (is_causal=true); use `objective=causal`, or set is_causal to false in `albert_config_file`"
+        )

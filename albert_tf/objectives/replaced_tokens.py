@@ -6,6 +6,7 @@ unlike there, every chosen piece is [MASK] before the generator guesses. Positio
 the original draws some twice and then averages the ids of two pieces.
 """
 
+import math
 import typing
 
 import numpy as np
@@ -24,12 +25,17 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
-from albert_tf.objectives.refusals import refuse_entities, refuse_languages
+from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
 from albert_tf.objectives.registry import Setting
 
 _COEFFICIENT = 50.0
-# The probabilities of having been replaced are counted in so many bins, of real pieces and of replaced ones.
+# The logits of having been replaced are counted in so many bins, of real pieces and of replaced ones. Bins are narrow
+# where the logits of a model lie that tells nothing yet, about the log odds of one piece in nine, and become wider from
+# there, as far as those of a model that is sure: equal parts of the probabilities would put most of these into one bin.
 _BINS = 200
+_UNSURE, _STEEPNESS = -2.0, 4.0
+# Pieces of a bin from here on are called replaced: a logit of 0 begins it.
+_FIRST_REPLACED = 150
 
 SETTINGS = (
     Setting("generator_size", 0.25, "Width of ELECTRA's generator, as a share of the model's."),
@@ -51,7 +57,8 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size, or the model has embeddings of languages, or knows entities.
+        InputError: The generator can't have that size, or the model is causal, has embeddings of languages, or knows
+            entities.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -68,6 +75,7 @@ class ReplacedTokens(Objective):
         self.config = config
         refuse_languages(config, "electra")
         refuse_entities(config, "electra")
+        refuse_causal(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(
@@ -188,7 +196,7 @@ class ReplacedTokens(Objective):
         """Returns AUC, precision and recall of the discriminator; see `Objective`."""
         sums, _ = vectors["replaced_token_scores"]
         real, replaced = np.asarray(sums, np.float64).reshape([2, _BINS])
-        said = replaced[_BINS // 2 :].sum(), real[_BINS // 2 :].sum()
+        said = replaced[_FIRST_REPLACED:].sum(), real[_FIRST_REPLACED:].sum()
         # The share of pairs of a replaced and a real piece in which the former has the higher score; ties count half.
         below = np.cumsum(real) - real / 2
         return {
@@ -232,9 +240,12 @@ def _at_positions(batch, values):
 
 
 def _count_scores(logits, labels, weights):
-    """Returns float32 [2 x bins]: how many real pieces have a probability in each bin, and how many replaced ones."""
-    bins = tf.cast(tf.sigmoid(tf.stop_gradient(logits)) * _BINS, tf.int32)
-    bins = tf.minimum(bins, _BINS - 1) + _BINS * tf.cast(labels, tf.int32)
+    """Returns float32 [2 x bins]: how many real pieces have a logit in each bin, and how many replaced ones."""
+    distances = tf.stop_gradient(logits) - _UNSURE
+    bins_a_unit = (_FIRST_REPLACED - _BINS // 2) / math.log1p(_STEEPNESS * -_UNSURE)
+    places = bins_a_unit * tf.sign(distances) * tf.math.log1p(_STEEPNESS * tf.abs(distances))
+    bins = tf.cast(tf.floor(tf.clip_by_value(places + _BINS // 2, 0, _BINS - 1)), tf.int32)
+    bins += _BINS * tf.cast(labels, tf.int32)
     return tf.math.unsorted_segment_sum(tf.reshape(weights, [-1]), tf.reshape(bins, [-1]), 2 * _BINS)
 
 

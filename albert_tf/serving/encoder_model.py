@@ -50,9 +50,9 @@ class EncoderModel(LoadedModel):
                 the state of [CLS], "last" for that of the last piece. A text without a piece has the state of [CLS].
 
         Raises:
-            InputError: An input is no text, or there is no such pooling.
+            InputError: An input is no text, there is no such pooling, or it reads [CLS] of a causal model.
         """
-        check_pooling(pooling)
+        check_pooling(pooling, self.model.config.is_causal)
         texts = [replace_halves(text) for text in read_strings(texts)]
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         ids = self.tokenizer.encode_ids(texts)
@@ -101,10 +101,20 @@ def check_masks_are_read(number: int, num_masks: int, num_read: int, max_seq_len
         )
 
 
-def check_pooling(pooling: str) -> None:
-    """Checks that there is a pooling of that name; raises InputError if not."""
+def check_pooling(pooling: str, is_causal: bool) -> None:
+    """Checks that there is a pooling of that name, and that it reads what has seen the text; raises InputError if not.
+
+    Args:
+        pooling: Its name.
+        is_causal: Whether pieces of the model see none that comes after them.
+    """
     if pooling not in POOLINGS:
         raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
+    if is_causal and pooling == "first":
+        raise InputError(
+            "`pooling=first` reads the first piece, which in a model of is_causal=true sees nothing of the text, so "
+            "that all texts would be the same; use `pooling=last` or `pooling=mean`"
+        )
 
 
 def groups_of_one_length(lengths: np.ndarray) -> collections.abc.Iterator[np.ndarray]:

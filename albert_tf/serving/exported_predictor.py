@@ -113,7 +113,7 @@ class ExportedPredictor(LoadedModel):
     def encode(self, texts, pooling="mean"):
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
         self._check("encode")
-        check_pooling(pooling)
+        check_pooling(pooling, self.card["config"].get("is_causal", False))
         texts = [replace_halves(text) for text in read_strings(texts)]
         vectors = np.zeros([len(texts), self.card["config"]["hidden_size"]], np.float32)
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):

@@ -93,7 +93,11 @@ def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_
         assert found["label"] == each["label"]
         assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
     result = classify(do_train=True, init_checkpoint=trained, pooling="first", output_dir=tmp_path / "blind")
-    assert result.code == 1 and "is_causal=true sees nothing of the text" in result.errors
+    blind = " reads the first piece, which in a model of is_causal=true sees nothing of the text; use "
+    assert result.code == 1 and result.errors == f"error: --pooling=first{blind}--pooling=last\n"
+    with pytest.raises(InputError) as error:
+        albert_tf.fit(texts, ["1", "0"], model=trained, pooling="first", output_dir=tmp_path / "blind")
+    assert str(error.value) == f"`pooling=first`{blind}`pooling=last`"
 
 
 def test_causal_model_has_no_masks_to_fill(trained):
@@ -111,10 +115,30 @@ def test_causal_model_has_no_masks_to_fill(trained):
     assert "pipeline_tag: text-generation" in card and "fill_mask" not in card
 
 
+def test_vectors_of_texts_are_not_read_off_the_piece_that_sees_none(trained, run_script, tmp_path):
+    result = run_script("export_model.py", model_dir=trained, output_dir=tmp_path / "exported")
+    assert result.code == 0, result.errors
+    texts = ["오늘은 맑다", "별로"]
+    for model in (albert_tf.load(trained), albert_tf.load(tmp_path / "exported")):
+        with pytest.raises(InputError) as error:
+            model.encode(texts, pooling="first")
+        assert str(error.value) == (
+            "`pooling=first` reads the first piece, which in a model of is_causal=true sees nothing of the text, so "
+            "that all texts would be the same; use `pooling=last` or `pooling=mean`"
+        )
+        for pooling in ("last", "mean"):
+            first, second = model.encode(texts, pooling=pooling)
+            assert (first != second).any()
+
+
 def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, shards, config_file, tmp_path):
     for changes, message in (
         ({"albert_config_file": config_file}, "causal_lm predicts each piece from those before it, and in this model"),
         ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal needs examples packed"),
+        (
+            {"input_file": shards / "train.tfrecord", "objective": "roberta"},
+            "masked_lm fills in masked pieces from both sides, and in this model pieces see only what comes before",
+        ),
         ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):
         result = pretrain(**{**on_blocks, **changes}, output_dir=tmp_path / "refused")

@@ -123,6 +123,17 @@ def test_eight_examples_are_learnt_by_heart():
     assert losses[0] > 4 and losses[-1] < least + 0.05
 
 
+@pytest.mark.parametrize("name", ["roberta", "halves", "translation", "electra"])
+def test_masked_pieces_of_a_model_that_sees_one_side_are_refused(name):
+    with pytest.raises(InputError) as error:
+        make_objective(name, CONFIG.replace(pooler=False))
+    assert str(error.value) == (
+        f"{name if name == 'electra' else 'masked_lm'} fills in masked pieces from both sides, and in this model "
+        "pieces see only what comes before them (is_causal=true); use `objective=causal`, or set is_causal to false "
+        "in `albert_config_file`"
+    )
+
+
 def test_model_that_sees_what_it_is_to_predict_is_refused():
     with pytest.raises(InputError) as error:
         make_objective("causal", CONFIG.replace(is_causal=False))

@@ -14,7 +14,7 @@ from albert_tf.modeling.kernels import piece_sampling
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives import DataOptions, make_objective
-from albert_tf.objectives.replaced_tokens import ReplacedTokens
+from albert_tf.objectives.replaced_tokens import ReplacedTokens, _count_scores
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
@@ -204,23 +204,35 @@ def test_all_chosen_pieces_are_masked_and_drawn_for_by_the_seed():
     assert (other["replacement_draws"] != batch["replacement_draws"]).all()
 
 
-def test_scores_are_those_of_scikit_learn():
+@pytest.mark.parametrize(
+    ("real", "replaced"),
+    [
+        pytest.param((0.0, 1.0), (2.0, 1.0), id="unsure"),
+        pytest.param((-8.0, 2.0), (-3.0, 3.0), id="trained"),
+        pytest.param((-12.0, 2.0), (-9.0, 3.0), id="sure of what is real"),
+        pytest.param((9.0, 2.0), (12.0, 3.0), id="sure of what is replaced"),
+        pytest.param((-2.0, 0.05), (-1.95, 0.05), id="at the beginning"),
+    ],
+)
+def test_scores_are_those_of_scikit_learn(real, replaced):
     metrics = pytest.importorskip("sklearn.metrics")
     random = np.random.default_rng(5)
-    labels = random.random([40, 25]) < 0.06
-    logits = (random.normal(size=labels.shape) + 2.0 * labels).astype(np.float32)
+    labels = random.random([400, 25]) < 0.06
+    logits = np.where(labels, random.normal(*replaced, labels.shape), random.normal(*real, labels.shape))
+    logits = logits.astype(np.float32)
     weights = (random.random(labels.shape) < 0.9).astype(np.float32)
-    from albert_tf.objectives.replaced_tokens import _count_scores
-
     counts = _count_scores(tf.constant(logits), tf.constant(labels, tf.float32), tf.constant(weights)).numpy()
     found = electra().metrics_of_vectors({"replaced_token_scores": (counts, np.ones_like(counts))})
     kept, said = weights > 0, logits >= 0
     assert found["replaced_token_auc"] == pytest.approx(metrics.roc_auc_score(labels[kept], logits[kept]), abs=2e-3)
-    assert found["replaced_token_precision"] == pytest.approx(metrics.precision_score(labels[kept], said[kept]))
+    precision = metrics.precision_score(labels[kept], said[kept], zero_division=0.0)
+    assert found["replaced_token_precision"] == pytest.approx(precision)
     assert found["replaced_token_recall"] == pytest.approx(metrics.recall_score(labels[kept], said[kept]))
-    # A rule that calls every piece real.
-    blind = np.zeros_like(counts)
-    blind[0], blind[len(counts) // 2] = 940, 60
+
+
+def test_rule_that_calls_every_piece_real_ranks_none():
+    logits, labels = tf.fill([1000], -3.0), tf.cast(tf.range(1000) < 60, tf.float32)
+    blind = _count_scores(logits, labels, tf.ones([1000])).numpy()
     assert electra().metrics_of_vectors({"replaced_token_scores": (blind, blind)}) == {
         "replaced_token_auc": 0.5,
         "replaced_token_precision": 0.0,

@@ -309,7 +309,7 @@ def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces
     config = SMALL.replace(
         max_position_embeddings=512, intermediate_size=256, attention_probs_dropout_prob=0.1, is_causal=True
     )
-    step = compiled(config, "halves", 2, 512, topology=topology, dtype=dtype)
+    step = compiled(config, "causal", 2, 512, topology=topology, dtype=dtype)
     assert "tpu_custom_call" in step.text and "512,512]" not in step.text
 
 

@@ -9,7 +9,12 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import multi_label
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.defaults import default_character_ngrams, default_pooling, default_question_alignment
+from albert_tf.finetuning.defaults import (
+    check_pooling_sees_the_text,
+    default_character_ngrams,
+    default_pooling,
+    default_question_alignment,
+)
 from albert_tf.finetuning.entities import Entities
 from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE
 from albert_tf.finetuning.entities.tagged_text import types_of
@@ -70,6 +75,7 @@ def make_task(
     )
     if data.kind == "multi_label":
         files = dataclasses.replace(files, metrics=tuple(multi_label.METRICS))
+    check_pooling_sees_the_text(config, pooling)
     config = config.replace(classifier_pooling=pooling or default_pooling(config, data.reads_pairs))
     if is_regression:
         check_metrics(files.metrics, SCORE_METRICS)

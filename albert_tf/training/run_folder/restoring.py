@@ -12,6 +12,10 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 
+# Which state a head reads a piece off.
+_OWN_STATE, _STATE_BEFORE = "the state of a masked piece", "the state before a masked piece"
+_STATE_BEFORE_NEXT = "the state before the next piece"
+
 
 def require_best_checkpoint(output_dir: str) -> str:
     """Returns the path of the checkpoint that did best on held-out data."""
@@ -88,7 +92,7 @@ def _shortest(names, others):
 def describe_alignment(
     init_checkpoint: str, model: tf.keras.Model, missing: list[str], complete_for: str | None = None
 ) -> str | None:
-    """Returns a line if a model reads masked pieces off other states than the one that it begins with.
+    """Returns a line if a model reads pieces off other states than the one that it begins with.
 
     Args:
         init_checkpoint: As for `load_init_checkpoint`.
@@ -103,18 +107,25 @@ def describe_alignment(
     has_head = getattr(model, "masked_lm_head", None) is not None
     if path is None or not has_head or any(name.startswith("masked_lm_head/") for name in missing):
         return None
-    is_shifted = model.config.masked_lm_is_shifted
-    if bool(read_json(path, "the model config").get("masked_lm_is_shifted", False)) == is_shifted:
+    values = read_json(path, "the model config")
+    then, now = _state_read(values), _state_read(model.config.to_dict())
+    # A causal model's state tells the next piece, as one does of a model that is shifted.
+    if (then == _OWN_STATE) == (now == _OWN_STATE):
         return None
-    states = "the state of a masked piece", "the state before a masked piece"
-    then, now = states if is_shifted else reversed(states)
     if complete_for is not None:
+        key = "is_causal" if _STATE_BEFORE_NEXT in (then, now) else "masked_lm_is_shifted"
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads "
-            f"{then}, where this model reads {now}; check masked_lm_is_shifted in `albert_config_file`, or pass "
-            "`do_train`"
+            f"{then}, where this model reads {now}; check {key} in `albert_config_file`, or pass `do_train`"
         )
     return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
+
+
+def _state_read(config_values):
+    """Returns which state tells a piece, in words, by the values of a model's config."""
+    if config_values.get("is_causal", False):
+        return _STATE_BEFORE_NEXT
+    return _STATE_BEFORE if config_values.get("masked_lm_is_shifted", False) else _OWN_STATE
 
 
 def check_is_told(model: tf.keras.Model) -> None:
