@@ -13,6 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import SoftLabels
+from albert_tf.json_types import check_types
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import Tokenizer
@@ -91,6 +92,21 @@ class FinetuningTask(Objective):
     def read_unlabelled(self, path: str) -> list[typing.Any]:
         """Returns the examples of a file without the answers that it may hold; errors as of `read`."""
         raise InputError(f"{type(self).__name__} can't learn from texts without labels; leave `unlabelled_file` out")
+
+    @classmethod
+    def names_of_outputs(cls, settings: dict[str, typing.Any]) -> tuple[str, ...]:
+        """Returns what the outputs of the head of a run are called, by its settings; of tasks without labels none."""
+        return tuple(settings.get("labels", ()))
+
+    def order_of_head(self, settings, source):
+        """Returns it by the names of the outputs, which must be the same ones; see `Objective`."""
+        if settings.get("objective") != self.identity()["objective"]:
+            return None
+        given = self.names_of_outputs(check_types(settings, self.setting_types, source))
+        own = self.names_of_outputs(self.settings())
+        if sorted(given) != sorted(own):
+            return None
+        return () if given == own else tuple(map(given.index, own))
 
     def differs_from(self, other: "FinetuningTask") -> str | None:
         """Returns why a teacher that was fine-tuned for a task of this class can't teach this one, None if it can.

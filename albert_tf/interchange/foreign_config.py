@@ -165,7 +165,7 @@ def check_head(model: PortableModel, target: str) -> None:
         raise InputError("`input_path` does not say what its head is for; set `task` to say so")
     if (
         model.has_head
-        and model.task in ("classify", "score", "race", None)
+        and model.task in ("classify", "multi_label", "score", "race", None)
         and model.config.classifier_pooling != "first"
     ):
         raise InputError(

@@ -14,10 +14,10 @@ from albert_tf.interchange.ours import NO_TASK
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.wordpiece_files import read_pieces
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
-from albert_tf.tokenization.vocabulary import Vocabulary
 
 # Where a run keeps the model that it began with, and what a model was converted from.
 CONVERTED_FOLDER = "converted_model"
@@ -119,7 +119,7 @@ def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokeni
     """
     config_file = os.path.join(folder, huggingface.CONFIG_FILE)
     config = read_json(config_file, "the model config") if gfile_for(folder).exists(config_file) else {}
-    num_pieces = len(Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE)))
+    num_pieces = len(read_pieces(os.path.join(folder, VOCABULARY_FILE))[0])
     found = find_tokenizer(folder, options, config.get("vocab_size", num_pieces), HUGGINGFACE)
     if found.tokenizer is None:
         raise InputError(f"{folder}: {'; '.join(found.notes)}")

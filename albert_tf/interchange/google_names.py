@@ -27,7 +27,7 @@ _ALBERT = {
     "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
 }
 _HEADS = {
-    **{task: {"head/dense": ""} for task in ("classify", "score", "race")},
+    **{task: {"head/dense": ""} for task in ("classify", "multi_label", "score", "race")},
     "squad": {"head/dense": "cls/squad"},
     "squad_v2": {
         "head/start": "start_logits/dense",

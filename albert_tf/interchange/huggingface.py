@@ -13,6 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
 from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
+from albert_tf.interchange.huggingface_heads import class_in, find_head
 from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
 from albert_tf.interchange.portable_model import (
     PortableModel,
@@ -27,8 +28,6 @@ from albert_tf.interchange.tokenizer_files import with_tokenizer, write_for_tran
 
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
-# The last layer of every head that may be there.
-_HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # How names of an encoder alone begin.
 _WITHOUT_PREFIX = (
     *("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler."),
@@ -63,19 +62,19 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         gpt2.refuse_bpe(path, family.class_prefix)
     if family is FAMILIES["gpt2"]:
         found = gpt2.split_fused(found)
-    task, labels, notes = _find_task(values, found, options.task)
-    head = next((found[name] for name in _HEADS if name in found), None)
-    outputs = (*head.shape, 0)[0] if head else 0
-    known = task or (_task_by_name(family, found) if head else None)
+    head = find_head(values, found, options.task, config_file)
+    known = head.task or (_task_by_name(family, found) if head.outputs else None)
     foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
     of_network = _check_network(values, family, found, config_file, source)
-    weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
-    notes = [*of_network, *taken, *notes]
+    weights, taken = take_weights(family.naming, config, found, source, known, head.outputs, family.layers)
+    weights = head.in_our_order(weights)
+    notes = [*of_network, *taken, *head.notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
-    model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
-    if head and isinstance(values.get(OWN_SETTINGS), dict):
-        _take_own_settings(model, values[OWN_SETTINGS], outputs, config_file)
+    model = PortableModel(config, weights, head.task, head.labels, notes=notes)
+    model = with_tokenizer(model, path, options, HUGGINGFACE)
+    if head.outputs and isinstance(values.get(OWN_SETTINGS), dict):
+        _take_own_settings(model, values[OWN_SETTINGS], head.outputs, config_file)
     return model
 
 
@@ -85,7 +84,7 @@ def _check_network(values, family, found, config_file, source):
         return []
     of_class = {"ElectraForMaskedLM": "generator", "ElectraForPreTraining": "discriminator"}
     is_there = [name for name in of_class.values() if any(each.startswith(f"{name}_predictions.") for each in found)]
-    name = _class_in(values)
+    name = class_in(values)
     meant = of_class.get(name)
     if is_there and meant and meant not in is_there:
         raise InputError(
@@ -112,7 +111,7 @@ def _parts_in(family, found):
 
 def _take_own_settings(model, settings, outputs, source):
     """Gives a model what we wrote into its config for ourselves."""
-    task, kept, labels = known_settings(settings, model.config)
+    task, kept, labels = known_settings(settings, model.config, keeps_thresholds=True)  # it never has any
     if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
         raise InputError(f"{source}: {OWN_SETTINGS} does not belong to this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
@@ -182,41 +181,6 @@ def _without_tied(found, family, source):
                 "models of albert_tf share; this model can't be converted"
             )
     return rest
-
-
-def _find_task(values, found, given):
-    """Returns the task of the head, None if there is none or it isn't clear, its labels, and sentences on it."""
-    if "qa_outputs.weight" in found:
-        return "squad", None, []
-    head = next((found[name] for name in _HEADS if name in found), None)
-    if head is None:
-        return None, None, []
-    outputs = (*head.shape, 0)[0]
-    task, name = given, _class_in(values)
-    for kind, ending in CLASSES.items():
-        if task is None and name.endswith(ending) and kind != "score":
-            task = "score" if kind == "classify" and outputs == 1 else kind
-    if task not in ("classify", "tag"):
-        return task, None, []
-    if values.get("problem_type") == "multi_label_classification":
-        return None, None, ["the head gives any number of labels, which no task of albert_tf does"]
-    return task, _labels(values.get("id2label"), outputs), []
-
-
-def _class_in(values):
-    """Returns the class that a config names; an empty string if it names none."""
-    architectures = values.get("architectures")
-    name = architectures[0] if isinstance(architectures, list) and architectures else ""
-    return name if isinstance(name, str) else ""
-
-
-def _labels(id2label, outputs):
-    """Returns the labels in the order of their ids; those that transformers gives where there are none."""
-    names = id2label if isinstance(id2label, dict) else {}
-    labels = [names.get(str(number)) for number in range(min(outputs, len(names)))]
-    if len(labels) != outputs or not all(isinstance(label, str) for label in labels):
-        return tuple(f"LABEL_{number}" for number in range(outputs))
-    return tuple(labels)
 
 
 def write(model: PortableModel, folder: str) -> list[str]:

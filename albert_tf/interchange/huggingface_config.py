@@ -15,6 +15,11 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 CONFIG_FILE = "config.json"
 # Where a folder that we wrote keeps what albert_tf.load needs.
 OWN_SETTINGS = "albert_tf_settings"
+_PROBLEM_TYPES = {
+    "classify": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "score": "regression",
+}
 # Keys that configs of ours alone have.
 _OUR_KEYS = {"sharing", "position_offset", "pooler", "classification_head", "position_initializer"}
 
@@ -141,8 +146,7 @@ def config_values(model: PortableModel, config: AlbertConfig, family: Family, cl
         values["id2label"] = {str(number): label for number, label in enumerate(labels)}
         values["label2id"] = {label: number for number, label in enumerate(labels)}
     if class_name == CLASSES["classify"]:
-        problem = "regression" if model.task == "score" else "single_label_classification"
-        values["problem_type"] = problem
+        values["problem_type"] = _PROBLEM_TYPES[model.task]
     if model.settings:
         values[OWN_SETTINGS] = model.settings
     return values

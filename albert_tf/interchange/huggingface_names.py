@@ -118,7 +118,7 @@ _XLM = {
     "masked_lm_head/output_bias": "pred_layer.proj.bias",
 }
 _HEADS = {
-    **{task: {"head/dense": "classifier"} for task in ("classify", "score", "race", "tag")},
+    **{task: {"head/dense": "classifier"} for task in ("classify", "multi_label", "score", "race", "tag")},
     "squad": {"head/dense": "qa_outputs"},
 }
 _OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
@@ -126,7 +126,7 @@ _OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.ou
 
 def _heads(whole: dict[str, str], choice: dict[str, str]) -> dict[str, dict[str, str]]:
     """Returns the heads of a family whose head has a layer of its own for whole texts, and that for choices."""
-    return {**_HEADS, "classify": whole, "score": whole, "race": choice}
+    return {**_HEADS, "classify": whole, "multi_label": whole, "score": whole, "race": choice}
 
 
 _ROBERTA_HEADS = _heads(_OWN_LAYER, {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"})
@@ -354,6 +354,7 @@ ACTIVATIONS = {
 THEIR_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 CLASSES = {
     "classify": "ForSequenceClassification",
+    "multi_label": "ForSequenceClassification",
     "score": "ForSequenceClassification",
     "tag": "ForTokenClassification",
     "squad": "ForQuestionAnswering",

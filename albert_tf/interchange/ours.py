@@ -1,6 +1,9 @@
 """Our own folders as a format: a checkpoint, albert_config.json, the tokenizer, and of a fine-tuned model its task."""
 
+import dataclasses
 import os
+
+import tensorflow as tf
 
 from albert_tf.checkpoint_files import (
     AVERAGES_PREFIX,
@@ -14,6 +17,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -27,6 +31,7 @@ from albert_tf.interchange.tokenizer_files import with_tokenizer
 from albert_tf.interchange.variables import OURS
 from albert_tf.modeling.pretrained import (
     CONFIG_FILE,
+    HEAD,
     UNTRAINED,
     UNTRAINED_FILE,
     find_checkpoint,
@@ -63,7 +68,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     found = {name: variables[best_source(name, variables)] for name in names}
     if not found:
         raise InputError(f"`input_path`: {checkpoint} holds no model, which means that albert_tf did not write it")
-    task, settings, labels = known_settings(read_settings(folder) or {}, config)
+    has_thresholds = tf.io.gfile.exists(os.path.join(folder, THRESHOLDS_FILE))
+    task, settings, labels = known_settings(read_settings(folder) or {}, config, keeps_thresholds=not has_thresholds)
     has_head = any(name.startswith("head/") for name in found)
     bias = found.get("head/dense/bias")
     task = task or options.task or (None if bias else "squad_v2")
@@ -93,7 +99,9 @@ def write(model: PortableModel, folder: str) -> list[str]:
     Returns:
         Sentences on what the folder lacks.
     """
-    weights, notes = give_weights(OURS, model)
+    is_kept = model.task is not None  # of another head nobody can tell what its variables are
+    kept = {name: weight for name, weight in model.weights.items() if is_kept or not name.startswith(HEAD)}
+    weights, notes = give_weights(OURS, dataclasses.replace(model, weights=kept))
     values = Values({f"{MODEL_PREFIX}{name}": weight for name, weight in weights.items()})
     write_large_checkpoint(os.path.join(folder, f"{CHECKPOINT_NAME}-0"), values)
     write_json(os.path.join(folder, CONFIG_FILE), model.config.to_dict())
@@ -106,7 +114,8 @@ def write(model: PortableModel, folder: str) -> list[str]:
         if settings is not None and model.tokenizer is None:
             settings, reason = None, "albert_tf.load also needs a tokenizer"
         if settings is None:
-            notes.append(f"the head is kept for `init_checkpoint`, but {NO_TASK}{reason}")
+            what = "kept for `init_checkpoint`, but" if is_kept else "left out, and so"
+            notes.append(f"the head is {what} {NO_TASK}{reason}")
         else:
             write_json(os.path.join(folder, SETTINGS_FILE), settings)
             notes.append(f"albert_tf.load answers from it; {SETTINGS_FILE} says how")

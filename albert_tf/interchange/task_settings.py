@@ -4,13 +4,10 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask
+from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask, MultiLabel
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.finetuning.labels import check_labels
 from albert_tf.interchange.portable_model import PortableModel
-
-# Which longest input a task gets that chooses it by its training texts.
-_MAX_SEQ_LENGTH = 128
 
 
 def known_settings(
@@ -62,19 +59,20 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
         task = _make_task(model)
     except InputError as error:
         return None, str(error)
-    longest = min(task.usual_max_seq_length or _MAX_SEQ_LENGTH, model.config.longest_sequence)
-    return {"objective": type(task).__name__, "max_seq_length": longest, **task.settings()}, ""
+    longest = model.config.longest_sequence  # nobody knows the lengths of the training texts: nothing is cut needlessly
+    length = min(task.usual_max_seq_length or longest, longest)
+    return {"objective": type(task).__name__, "max_seq_length": length, **task.settings()}, ""
 
 
 def _make_task(model: PortableModel) -> FinetuningTask:
-    if model.task == "classify":
+    if model.task in ("classify", "multi_label"):
         labels = model.labels or tuple(map(str, range(model.num_outputs)))
         check_labels(labels, "its labels")
-        return Classification(model.config, labels)
+        return {"classify": Classification, "multi_label": MultiLabel}[model.task](model.config, labels)
     if model.task == "tag":
         labels = model.labels or ()
         types = tuple(label.removeprefix("B-") for label in labels if label.startswith("B-"))
         if not types or labels != labels_for(types):
-            raise InputError("its labels are not O, and B- and I- of each type in turn, which run_ner.py reads")
+            raise InputError("its labels are not O, and B- and I- of each type, which run_ner.py reads")
         return Entities(model.config, types)
     return TASKS[model.task](model.config)

@@ -19,7 +19,7 @@ from albert_tf.interchange.sentencepiece_files import (
     read_sentencepiece,
 )
 from albert_tf.interchange.tokenizer_kinds import BY_FILE, XLM_ROBERTA
-from albert_tf.interchange.tokenizer_settings import check_configs
+from albert_tf.interchange.tokenizer_settings import check_configs, read_tokenizer_config
 from albert_tf.interchange.wordpiece_files import read_vocabulary_file, read_wordpiece
 from albert_tf.interchange.xlm_roberta_files import is_unigrams, read_xlm_roberta
 from albert_tf.tokenization import (
@@ -30,7 +30,7 @@ from albert_tf.tokenization import (
     load_tokenizer,
 )
 from albert_tf.tokenization.base import KIND
-from albert_tf.tokenization.huggingface import CONFIG_FILE, differences, export_huggingface
+from albert_tf.tokenization.huggingface import differences, export_huggingface
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
@@ -112,8 +112,7 @@ def _find(folder, options, sentencepiece_file, library):
         _check_flags(own, options, folder)
         return own, ()
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
-    config_file = os.path.join(folder, CONFIG_FILE)
-    settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
+    settings = read_tokenizer_config(folder)
     if sentencepiece_file:
         kind = kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
         if kind is not None:
@@ -131,7 +130,7 @@ def _is_same_file(one, other):
     return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
-_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
+_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE)
 
 
 def _read_model(path, folder, settings, options, library, kind):

@@ -13,13 +13,16 @@ from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.huggingface import CONFIG_FILE
 from albert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
 
-_SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+_SPECIAL_TOKENS_FILE, _ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
+# Of the model. Where the tokenizer's own config names no class, it may.
+_MODEL_CONFIG_FILE = "config.json"
+_CLASS = "tokenizer_class"
 SPLIT = "split_special_tokens"
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
 
-_READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
+_READ = (_CLASS, "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
     *("backend", "bos_token", "clean_up_tokenization_spaces", "do_subword_tokenize", "do_word_tokenize", "eos_token"),
@@ -42,18 +45,12 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
             raise InputError(
                 f"{path}: {key}={value!r:.80} gives other ids than albert_tf's tokenizer, which has {allowed[0]!r}"
             )
-    name = settings.get("tokenizer_class") or kind.classes[0]
-    if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
-        raise InputError(
-            f"{path}: tokenizer_class={name!r} gives other ids than albert_tf's tokenizer; only "
-            f"{kind.classes[0]} can be converted"
-        )
+    _check_class(settings.get(_CLASS), path, kind)
     added = settings.get("added_tokens_decoder") or {}
     if not isinstance(added, dict):
         raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
-    special = [token for key, tokens in kind.only.items() if key.endswith("_token") for token in tokens]
     for token in added.values():
-        _check_added(token, path, "added_tokens_decoder", special)
+        _check_added(token, f"{path}: added_tokens_decoder", _special_tokens(kind))
     known = {*kind.only, *kind.read, *_READ, *_WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
@@ -63,9 +60,35 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
 
 def check_configs(folder: str, kind: Kind) -> list[str]:
     """Checks the files in a folder that say how a tokenizer is used, as `check_config` does each."""
+    added = os.path.join(folder, _ADDED_TOKENS_FILE)
+    for token in read_json(added, "the added tokens") if tf.io.gfile.exists(added) else ():
+        _check_added(token, added, _special_tokens(kind))
     paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE)]
     found = [path for path in paths if tf.io.gfile.exists(path)]
-    return [note for path in found for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
+    notes = [note for path in found for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
+    _check_class(read_tokenizer_config(folder).get(_CLASS), os.path.join(folder, _MODEL_CONFIG_FILE), kind)
+    return notes
+
+
+def read_tokenizer_config(folder: str) -> dict:
+    """Returns what tokenizer_config.json says, and the class that the model's config names where that names none."""
+    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _MODEL_CONFIG_FILE)]
+    own, of_model = (read_json(path, "the tokenizer's config") if tf.io.gfile.exists(path) else {} for path in paths)
+    named = own.get(_CLASS) or of_model.get(_CLASS)
+    return own if named is None else {**own, _CLASS: named}
+
+
+def _check_class(name, path, kind):
+    name = name or kind.classes[0]
+    if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
+        raise InputError(
+            f"{path}: tokenizer_class={name!r} gives other ids than albert_tf's tokenizer; only "
+            f"{kind.classes[0]} can be converted"
+        )
+
+
+def _special_tokens(kind):
+    return [token for key, tokens in kind.only.items() if key.endswith("_token") for token in tokens]
 
 
 def check_backend(values: dict, path: str) -> dict:
@@ -111,7 +134,7 @@ def check_added_tokens(values: dict, path: str, special: collections.abc.Sequenc
     if not isinstance(added, list):
         raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
     for token in added:
-        _check_added(token, path, "added_tokens", special)
+        _check_added(token, f"{path}: added_tokens", special)
     found = {_content(token) for token in added}
     if found and len(found) < len(special):
         raise InputError(
@@ -200,17 +223,17 @@ def _part(values, key, allowed, path):
     return part
 
 
-def _check_added(token, path, key, special):
+def _check_added(token, place, special):
     content = _content(token)
     if content not in special:
         raise InputError(
-            f"{path}: {key} holds {content!r:.80}, which is matched in texts; albert_tf's tokenizer has no such tokens"
+            f"{place} holds {content!r:.80}, which is matched in texts; albert_tf's tokenizer has no such tokens"
         )
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
         # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
         if token.get(name) and (name, content) != ("normalized", "<mask>"):
             raise InputError(
-                f"{path}: {key} has {content} with {name}=true, but albert_tf's tokenizer matches it in texts as given"
+                f"{place} has {content} with {name}=true, but albert_tf's tokenizer matches it in texts as given"
             )
 
 

@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
 _ONE_OUTPUT_LAYER = {"head/dense": ("output", ("hidden_size", "outputs"))}
 HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
     "classify": _ONE_OUTPUT_LAYER,
+    "multi_label": _ONE_OUTPUT_LAYER,
     "score": _ONE_OUTPUT_LAYER,
     "race": _ONE_OUTPUT_LAYER,
     "tag": _ONE_OUTPUT_LAYER,
@@ -54,7 +55,7 @@ HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
     },
 }
 # Tasks whose head reads a text as a whole, by a layer of its own where the config's `classification_head` says so.
-_OF_WHOLE_TEXTS = ("classify", "score", "race")
+_OF_WHOLE_TEXTS = ("classify", "multi_label", "score", "race")
 # How many outputs a task's head has, where that is not the number of labels.
 NUM_OUTPUTS = {"score": 1, "race": 1, "squad": 2}
 

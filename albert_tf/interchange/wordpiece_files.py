@@ -5,13 +5,14 @@ import os
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import read_json, read_text
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizer_kinds import BERT
 from albert_tf.interchange.tokenizer_settings import agreed, check_backend, check_configs
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.huggingface import CONFIG_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import split_lines
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
 # Of byte-level BPE, which English RoBERTas have.
@@ -66,7 +67,8 @@ def read_wordpiece(
         vocabulary, backend = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
     if has_file[VOCABULARY_FILE]:
         path = os.path.join(folder, VOCABULARY_FILE)
-        of_file = Vocabulary.from_file(path)
+        of_file, without_piece = read_pieces(path)
+        notes += without_piece
         if vocabulary is not None and of_file.pieces != vocabulary.pieces:
             raise InputError(f"{path} and the {TOKENIZER_FILE} beside it have different pieces; leave the right one")
         vocabulary = of_file
@@ -83,6 +85,29 @@ def read_wordpiece(
         form = "google"
         settings.update(max_characters_per_word=_MAX_CHARACTERS_OF_GOOGLE, special_tokens_in_text=False)
     return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form=form), tuple(notes)
+
+
+def read_pieces(path: str) -> tuple[Vocabulary, list[str]]:
+    """Returns the vocabulary in a file as transformers reads it, and sentences on lines that stand for no piece.
+
+    Of lines with the same piece the last one counts, and no text becomes an empty one. Such lines become [unused]
+    slots, so that all other pieces keep their ids; at the end of the file they are left out.
+
+    Raises:
+        InputError: The file is missing, is not UTF-8, or lacks [UNK].
+    """
+    pieces = split_lines(read_text(path, "the vocabulary"))
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    places = {piece: number for number, piece in enumerate(pieces)}
+    dead = [number for number, piece in enumerate(pieces) if not piece or places[piece] != number]
+    slots = (f"[unused{number}]" for number in range(len(pieces) + len(dead)))
+    free = (slot for slot in slots if slot not in places)
+    for number in dead:
+        pieces[number] = next(free)
+    named = ", ".join(str(number + 1) for number in dead[:10]) + (", ..." if len(dead) > 10 else "")
+    note = f"{path}: no text becomes the piece of line {named}, which is empty or on a later line too"
+    return Vocabulary(pieces, path), [note] if dead else []
 
 
 def _has_hangul(vocabulary):

@@ -151,6 +151,18 @@ class Objective(abc.ABC):
         """
         return () if getattr(model, "reads_pooler", True) else (POOLER,)
 
+    def order_of_head(self, settings: dict[str, typing.Any], source: str) -> tuple[int, ...] | None:
+        """Returns which output of another run's head each output of `make_model`'s is, to begin with that head.
+
+        Args:
+            settings: Of the run that the head is of.
+            source: The file that they are from; named in errors.
+
+        Returns:
+            Their numbers, nothing where they are the same or none has a name; None if that head is for something else.
+        """
+        return ()
+
     def flops(self, batch_spec: BatchSpec) -> int:
         """Returns the floating-point operations of a training step's matrix products; 0 if unknown.
 

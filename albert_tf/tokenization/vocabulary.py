@@ -47,7 +47,8 @@ class Vocabulary:
                 )
             if piece in self._ids:
                 raise InputError(
-                    f"{source}, line {piece_id + 1}: {piece} is on line {self._ids[piece] + 1} too; remove one"
+                    f"{source}, line {piece_id + 1}: {piece} is on line {self._ids[piece] + 1} too; remove one, "
+                    "or if a model was trained with this file, write [unused0] in place of the first one"
                 )
             self._ids[piece] = piece_id
         self.require(UNK)
@@ -59,8 +60,7 @@ class Vocabulary:
         Raises:
             InputError: The file is missing, is not UTF-8, or breaks a rule of this class.
         """
-        text = read_text(path, "the vocabulary")
-        return cls([line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")], os.fspath(path))
+        return cls(split_lines(read_text(path, "the vocabulary")), os.fspath(path))
 
     def to_file(self, path: str | os.PathLike) -> None:
         """Writes one piece a line."""
@@ -103,6 +103,11 @@ class Vocabulary:
     def is_reserved(self, piece: str) -> bool:
         """Whether a piece stands for no text: a special token or an [unused] slot."""
         return is_reserved(piece)
+
+
+def split_lines(text: str) -> list[str]:
+    """Returns the lines of a vocabulary file, whose last one may end in a line break or not."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def is_reserved(piece: str) -> bool:

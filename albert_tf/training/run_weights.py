@@ -133,7 +133,9 @@ class RunWeights:
         """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
         start, folder = self._settings.init_checkpoint, self._output_dir if needs_all else None
         model = self._models[MAIN_MODEL]
-        line, missing = load_init_checkpoint(start, named_variables(model), folder, untouched, vocabulary)
+        line, missing = load_init_checkpoint(
+            start, named_variables(model), folder, untouched, vocabulary, self._objective
+        )
         self._log(line)
         if alignment := describe_alignment(start, model, missing, folder):
             self._log(alignment)

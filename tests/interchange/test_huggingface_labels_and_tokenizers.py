@@ -3,10 +3,12 @@
 import json
 import os
 
+import numpy as np
 import pytest
-from huggingface_conversion import TINY_ALBERT, edit_config, randomized, to_ours, to_theirs
+from huggingface_conversion import TINY_ALBERT, TINY_BERT, edit_config, randomized, to_ours, to_theirs
 from random_models import (
     config_in,
+    read_variables,
     write_ours,
 )
 from tiny_config import tiny_config
@@ -40,7 +42,7 @@ def test_labels_of_a_fine_tuned_folder_go_there_and_come_back(tmp_path, sample_t
 
 
 @pytest.mark.slow
-def test_tags_are_read_where_they_are_in_the_order_of_ours(tmp_path, sample_tokenizer):
+def test_tags_are_read_in_any_order(tmp_path, sample_tokenizer):
     config = tiny_config(len(sample_tokenizer.vocabulary))
     task = Entities(config, ("PS", "LC"))
     settings = {"objective": "Entities", "max_seq_length": 32, **task.settings()}
@@ -51,11 +53,88 @@ def test_tags_are_read_where_they_are_in_the_order_of_ours(tmp_path, sample_toke
     to_ours(tmp_path / "theirs", tmp_path / "back")
     text = ["이순신은 서울에서 태어났다"]
     assert albert_tf.load(tmp_path / "back").predict(text) == albert_tf.load(folder).predict(text)
-    labels = {"0": "B-PS", "1": "I-PS", "2": "B-LC", "3": "I-LC", "4": "O"}
-    edit_config(tmp_path / "theirs", id2label=labels)
-    sentences = to_ours(tmp_path / "theirs", tmp_path / "other order")
-    assert any("not for albert_tf.load: its labels are not O, and" in sentence for sentence in sentences)
-    assert not (tmp_path / "other order" / "run_settings.json").exists()
+    before = read_variables(tmp_path / "back")
+    edit_config(tmp_path / "theirs", id2label=dict(enumerate(["LC-B", "LC-I", "PS-B", "PS-I", "O"])))  # Naver's names
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "O last")
+    order = "the outputs of the head were put into the order of albert_tf: O, B-LC, I-LC, B-PS, I-PS"
+    assert order in sentences
+    found = read_variables(tmp_path / "O last")
+    for name, value in before.items():
+        moved = value[..., [4, 0, 1, 2, 3]] if name.startswith("head/dense/") else value
+        np.testing.assert_array_equal(found[name], moved, err_msg=name)
+    assert albert_tf.load(tmp_path / "O last").predict(text)
+    for labels in (["B-PS", "B-LC", "I-PS", "B-DT", "O"], ["PS", "LC", "DT", "O", "OG"]):
+        edit_config(tmp_path / "theirs", id2label=dict(enumerate(labels)))
+        sentences = to_ours(tmp_path / "theirs", tmp_path / labels[0])
+        assert any("not for albert_tf.load: its labels are not O, and" in sentence for sentence in sentences)
+        assert not (tmp_path / labels[0] / "run_settings.json").exists()
+
+
+@pytest.mark.slow
+def test_any_number_of_labels_as_transformers_tells_them(transformers, tmp_path, sample_tokenizer):
+    """A BERT whose problem_type is multi_label_classification, such as those of UnSmile, and back."""
+    import torch
+
+    labels = ["욕설", "차별", "clean"]
+    config = transformers.BertConfig(
+        **{**TINY_BERT, "vocab_size": len(sample_tokenizer.vocabulary), "max_position_embeddings": 200},
+        problem_type="multi_label_classification",
+        id2label=dict(enumerate(labels)),
+    )
+    theirs = randomized(transformers.BertForSequenceClassification(config))
+    theirs.save_pretrained(tmp_path / "theirs")
+    sample_tokenizer.vocabulary.to_file(tmp_path / "theirs" / "vocab.txt")
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
+    texts = ["정말 재미있다", "시간이 아깝다 친구가 왔다", "정말 재미있다 " * 50]
+    tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "theirs")
+    for text, found in zip(texts, albert_tf.load(tmp_path / "theirs").predict(texts), strict=True):
+        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=200)
+        expected = torch.sigmoid(theirs(**inputs).logits)[0].tolist()
+        assert list(found["probabilities"]) == labels
+        np.testing.assert_allclose(list(found["probabilities"].values()), expected, atol=1e-5)
+        assert found["labels"] == [label for label, share in zip(labels, expected) if share >= 0.5]
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    to_theirs(tmp_path / "ours", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "config.json").read_text())["problem_type"] == config.problem_type
+    again = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back")
+    assert again.config.id2label == dict(enumerate(labels))
+    for name, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[name].numpy(), value.numpy(), err_msg=name)
+    to_ours(tmp_path / "back", tmp_path / "once more")
+    assert albert_tf.load(tmp_path / "once more").predict(texts) == albert_tf.load(tmp_path / "ours").predict(texts)
+    # Thresholds have no place there.
+    (tmp_path / "ours" / "thresholds.json").write_text(json.dumps(dict.fromkeys(labels, 0.3)))
+    with pytest.raises(InputError, match="its thresholds would be lost"):
+        to_theirs(tmp_path / "ours", tmp_path / "nothing")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "labels", "told"),
+    [
+        ({"id2label": {"2": "c", "0": "a", "1": "b"}}, ["a", "b", "c"], None),
+        ({"id2label": {"0": 0, "1": 1, "2": 2}}, ["0", "1", "2"], None),
+        ({"id2label": None}, ["LABEL_0", "LABEL_1", "LABEL_2"], None),
+        ({"id2label": {"0": "a", "1": "b"}}, ["LABEL_0", "LABEL_1", "LABEL_2"], "id2label does not name the 3 outputs"),
+        ({"id2label": {"1": "a", "2": "b", "3": "c"}}, ["LABEL_0", "LABEL_1", "LABEL_2"], "by the ids 0 to 2"),
+        ({"id2label": dict(enumerate("abcd"))}, ["LABEL_0", "LABEL_1", "LABEL_2"], "correct it if the labels have"),
+        ({"problem_type": "regression"}, None, "problem_type=regression, and the head gives 3 numbers for a text"),
+        ({"architectures": ["ElectraForHateSpeech"]}, None, "the head is left out, and so not for albert_tf.load: no"),
+    ],
+)
+def test_labels_are_those_of_the_config_or_it_is_said(transformers, tmp_path, sample_tokenizer, changes, labels, told):
+    sizes = {**TINY_BERT, "vocab_size": len(sample_tokenizer.vocabulary), "embedding_size": 8}
+    config = transformers.ElectraConfig(**sizes, num_labels=3)
+    transformers.ElectraForSequenceClassification(config).save_pretrained(tmp_path / "theirs")
+    sample_tokenizer.vocabulary.to_file(tmp_path / "theirs" / "vocab.txt")
+    edit_config(tmp_path / "theirs", **changes)
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert told is None or any(told in sentence for sentence in sentences), sentences
+    assert told is not None or not any("id2label" in sentence for sentence in sentences)
+    settings = tmp_path / "ours" / "run_settings.json"
+    assert (json.loads(settings.read_text())["labels"] if settings.exists() else None) == labels
+    if labels is None:  # what is said of the head is so
+        assert not any(name.startswith("head/") for name in read_variables(tmp_path / "ours"))
 
 
 @pytest.mark.slow

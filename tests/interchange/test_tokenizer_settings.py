@@ -1,6 +1,7 @@
 """Settings of BERT tokenizers that ids depend on are honoured, or refused by file and name."""
 
 import json
+import re
 
 import pytest
 
@@ -180,6 +181,40 @@ def test_a_config_that_gives_other_ids_is_refused_by_name(tmp_path, key, value, 
     assert found.tokenizer is None
     [note] = found.notes
     assert note.startswith(f"no tokenizer: {tmp_path / 'tokenizer_config.json'}: {key}")
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "message"),
+    [
+        ("added_tokens.json", {"[MASK]": 4, "<e1>": 11}, r"added_tokens\.json holds '<e1>', which is matched in texts"),
+        ("config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, r"/config\.json: tokenizer_class='BertJapanese"),
+    ],
+)
+def test_files_beside_the_config_of_the_tokenizer_are_read_too(tmp_path, file, values, message):
+    """Tokens that were added to a BertTokenizer in Python are in a file of their own."""
+    (tmp_path / file).write_text(json.dumps(values))
+    found = found_in(tmp_path, {"do_lower_case": False})
+    assert found.tokenizer is None
+    assert re.search(message, found.notes[0])
+
+
+def test_a_class_in_the_config_of_the_tokenizer_counts_before_that_of_the_model(tmp_path):
+    (tmp_path / "added_tokens.json").write_text('{"[MASK]": 4}')
+    (tmp_path / "config.json").write_text('{"tokenizer_class": "KoBertTokenizer"}')
+    assert found_in(tmp_path, {"do_lower_case": False, "tokenizer_class": "BertTokenizer"}).tokenizer is not None
+    assert found_in(tmp_path, {"do_lower_case": False}).tokenizer is None
+
+
+def test_lines_that_stand_for_no_piece_leave_the_ids_of_the_others(tmp_path):
+    """As in transformers, where of equal lines the last one counts, and line breaks may be those of Windows."""
+    lines = [*PIECES[:5], "가", "", "##는", "가", "[unused0]", "다", "", ""]
+    (tmp_path / "vocab.txt").write_bytes("\r\n".join(lines).encode())
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    found = find_tokenizer(str(tmp_path), ReadOptions(), 11)
+    assert found.tokenizer.encode("가는 다").ids == [2, 8, 7, 10, 3]
+    assert found.tokenizer.vocabulary.pieces[5:7] == ["[unused1]", "[unused2]"]
+    [note] = found.notes
+    assert note.endswith("vocab.txt: no text becomes the piece of line 6, 7, which is empty or on a later line too")
 
 
 def test_a_key_that_is_not_known_is_named(tmp_path):

@@ -245,6 +245,10 @@ class Entities(FinetuningTask):
         return [TaggedText(text, units_of(text, self.reads_words), None, number) for number, text in enumerate(inputs)]
 
     @classmethod
+    def names_of_outputs(cls, settings):
+        return labels_for(tuple(settings["types"])) if "types" in settings else ()
+
+    @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["types"]), settings["form"], decoding=settings.get("decoding", INDEPENDENT))

@@ -8,13 +8,17 @@ from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_b
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, load_weights
+from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 
 # Which state a head reads a piece off.
 _OWN_STATE, _STATE_BEFORE = "the state of a masked piece", "the state before a masked piece"
 _STATE_BEFORE_NEXT = "the state before the next piece"
+# Of a head whose outputs may have names.
+_OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
 
 
 def require_best_checkpoint(output_dir: str) -> str:
@@ -35,6 +39,7 @@ def load_init_checkpoint(
     complete_for: str | None = None,
     untouched: tuple[str, ...] = (),
     vocabulary: OtherVocabulary | None = None,
+    objective: Objective | None = None,
 ) -> tuple[str, list[str]]:
     """Assigns what a checkpoint has of a model's variables.
 
@@ -44,6 +49,7 @@ def load_init_checkpoint(
         complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
         untouched: What the names begin with of variables that the training won't depend on.
         vocabulary: How to go on with another vocabulary; None for the one that the model was trained with.
+        objective: What the model is for, which tells whether a head is for the same; None to take any of its shape.
 
     Returns:
         A line that says what was loaded and what was not, and the names of the variables that stay random.
@@ -51,8 +57,22 @@ def load_init_checkpoint(
     Raises:
         InputError: The checkpoint can't be used, or something is missing.
     """
-    adapt = vocabulary and vocabulary.adapt
-    loaded, missing, unused = load_weights(init_checkpoint, variables, is_to_learn=complete_for is None, adapt=adapt)
+    order = objective and _order_of_head(init_checkpoint, objective)
+    is_of_other = objective is not None and order is None
+    head = {name for name in variables if is_of_other and name.startswith(HEAD)}
+    loaded, missing, unused = load_weights(
+        init_checkpoint,
+        {name: variable for name, variable in variables.items() if name not in head},
+        is_to_learn=complete_for is None,
+        adapt=_adapted(vocabulary, order) if vocabulary or order else None,
+    )
+    missing = [name for name in variables if name in missing or name in head]
+    if complete_for is not None and head.intersection(unused):
+        raise InputError(
+            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` is for "
+            f"another task or other labels, as {SETTINGS_FILE} beside it says; give the labels of that head, or pass "
+            "`do_train`"
+        )
     if complete_for is not None and missing:
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {missing[0]}, "
@@ -75,6 +95,25 @@ def load_init_checkpoint(
     told = "; ".join(f"{what}: {', '.join(_shortest(names, has_values)) or 'none'}" for what, names in parts.items())
     told += f"; {vocabulary.describe()}" if vocabulary else ""
     return f"initial checkpoint: loaded {len(loaded)} variables; {told}", missing
+
+
+def _order_of_head(init_checkpoint, objective):
+    """Returns what `Objective.order_of_head` does; nothing where nobody knows what the head is for."""
+    path = find_beside_checkpoint(init_checkpoint, SETTINGS_FILE)
+    if path is None:
+        return ()
+    return objective.order_of_head(read_settings(os.path.dirname(path)) or {}, path)
+
+
+def _adapted(vocabulary, order):
+    """Returns what gives variables their values: rows of another vocabulary, outputs of a head in another order."""
+
+    def adapt(name, values):
+        if order and name in _OUTPUT_LAYER:
+            return values[..., list(order)]
+        return vocabulary.adapt(name, values) if vocabulary else values
+
+    return adapt
 
 
 def _shortest(names, others):

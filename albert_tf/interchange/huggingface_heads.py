@@ -1,0 +1,126 @@
+"""The heads in folders of Hugging Face's transformers: what they are for, and what their outputs are called."""
+
+import dataclasses
+import typing
+
+from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
+from albert_tf.finetuning.entities.task import labels_for
+from albert_tf.interchange.huggingface_names import CLASSES
+from albert_tf.interchange.portable_model import Weight
+
+# The last layer of every head that may be there.
+_HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
+_OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """The head in a folder, if there is one.
+
+    Attributes:
+        outputs: How many numbers it gives; 0 if there is none.
+        task: What it is for, a key of `finetuning.TASKS`; None if there is none or it isn't clear.
+        labels: What its outputs are called, in our order; None where they have no names.
+        order: Which of its outputs each of ours is; None for the same.
+        notes: Sentences on it.
+    """
+
+    outputs: int = 0
+    task: str | None = None
+    labels: tuple[str, ...] | None = None
+    order: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    def in_our_order(self, weights: dict[str, Weight]) -> dict[str, Weight]:
+        """Returns the variables of a model, by our names, with the outputs of its head in our order."""
+        if self.order is None:
+            return weights
+        return weights | {name: _reordered(weights[name], self.order) for name in _OUTPUT_LAYER if name in weights}
+
+
+def _reordered(weight, order):
+    return Weight(weight.shape, lambda: weight.read()[..., list(order)])
+
+
+def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: str | None, source: str) -> Head:
+    """Returns the head in a folder.
+
+    Args:
+        values: Its config.
+        found: Its variables by their names there.
+        given: What the head is for, where a setting says so.
+        source: The config's file; named in notes.
+    """
+    layer = next((found[name] for name in _HEADS if name in found), None)
+    if layer is None:
+        return Head()
+    outputs = (*layer.shape, 0)[0]
+    if "qa_outputs.weight" in found:
+        return Head(outputs, "squad")
+    task = given or _task_of_class(values, outputs)
+    if task is None and values.get("problem_type") == "regression":
+        return Head(
+            outputs,
+            notes=(
+                f"{source}: problem_type=regression, and the head gives {outputs} numbers for a text, which no task "
+                "of albert_tf does",
+            ),
+        )
+    if task not in ("classify", "multi_label", "tag"):
+        return Head(outputs, task)
+    labels, notes = _labels(values.get("id2label"), outputs, source)
+    order = _our_order(labels) if task == "tag" else None
+    if order is None or order == tuple(range(outputs)):
+        return Head(outputs, task, _our_tags(labels) if order else labels, notes=notes)
+    labels = _our_tags([labels[number] for number in order])
+    notes += (f"the outputs of the head were put into the order of albert_tf: {', '.join(labels)}",)
+    return Head(outputs, task, labels, order, notes)
+
+
+def _task_of_class(values, outputs):
+    name = class_in(values)
+    task = next((kind for kind, ending in CLASSES.items() if name.endswith(ending)), None)
+    if task != "classify":
+        return task
+    if values.get("problem_type") == "multi_label_classification":
+        return "multi_label"
+    if outputs == 1:
+        return "score"
+    return None if values.get("problem_type") == "regression" else task
+
+
+def class_in(values: dict[str, typing.Any]) -> str:
+    """Returns the class that a config names; an empty string if it names none."""
+    architectures = values.get("architectures")
+    name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    return name if isinstance(name, str) else ""
+
+
+def _labels(id2label, outputs, source):
+    """Returns the labels in the order of their ids, and sentences; those of transformers where there are none."""
+    if isinstance(id2label, dict) and len(id2label) == outputs:
+        labels = [id2label.get(str(number)) for number in range(outputs)]
+        if all(type(label) in (str, int) for label in labels):
+            return tuple(map(str, labels)), ()
+    labels = tuple(f"LABEL_{number}" for number in range(outputs))
+    if id2label is None:
+        return labels, ()
+    return labels, (
+        f"{source}: id2label does not name the {outputs} outputs of the head by the ids 0 to {outputs - 1}, so they "
+        f"are called {labels[0]} to {labels[-1]}; correct it if the labels have names",
+    )
+
+
+def _our_order(labels):
+    """Returns which of the labels each tag of ours is, None if they are no tags of ours."""
+    try:
+        tags = [normalize_tag(label) for label in labels]
+    except ValueError:
+        return None
+    types = dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE)
+    wanted = labels_for(tuple(types))
+    return tuple(map(tags.index, wanted)) if types and sorted(tags) == sorted(wanted) else None
+
+
+def _our_tags(labels):
+    return tuple(map(normalize_tag, labels))

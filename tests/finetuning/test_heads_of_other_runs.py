@@ -1,0 +1,75 @@
+"""A head that another run has trained is begun with only where its outputs mean the same, and by their names."""
+
+import numpy as np
+import pytest
+from tiny_config import tiny_config
+
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.files import write_json
+from albert_tf.finetuning import Classification, Entities, MultiLabel, MultipleChoice, QuestionAnswering, Regression
+from albert_tf.modeling.layers import named_variables
+from albert_tf.training.run_folder.restoring import load_init_checkpoint
+
+CONFIG = tiny_config(16, hidden_dropout_prob=0.0)
+
+
+@pytest.fixture
+def head_of(tmp_path):
+    """Returns what a task's model begins with: kernel of the head, what is said, and what the checkpoint holds."""
+
+    def load(before, after, complete_for=None, knows_settings=True):
+        model = before.make_model()
+        values = {f"model/{name}": variable.numpy() for name, variable in named_variables(model).items()}
+        write_checkpoint(str(tmp_path / "model.ckpt-1"), {**values, "global_step": np.int64(1)})
+        write_json(tmp_path / "albert_config.json", CONFIG.to_dict())
+        if knows_settings:
+            write_json(tmp_path / "run_settings.json", {**before.identity(), **before.settings()})
+        variables = named_variables(after.make_model())
+        line, _ = load_init_checkpoint(str(tmp_path), variables, complete_for, objective=after)
+        return variables["head/dense/kernel"].numpy(), line, values["model/head/dense/kernel"]
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "order"),
+    [
+        (Classification(CONFIG, ("긍정", "부정")), Classification(CONFIG, ("긍정", "부정")), [0, 1]),
+        (Classification(CONFIG, ("a", "b", "c")), Classification(CONFIG, ("c", "a", "b")), [2, 0, 1]),
+        (MultiLabel(CONFIG, ("a", "b", "c")), MultiLabel(CONFIG, ("b", "c", "a")), [1, 2, 0]),
+        (Entities(CONFIG, ("PS", "LC")), Entities(CONFIG, ("LC", "PS")), [0, 3, 4, 1, 2]),
+        (Regression(CONFIG), Regression(CONFIG), [0]),
+        (QuestionAnswering(CONFIG), QuestionAnswering(CONFIG), [0, 1]),
+    ],
+)
+@pytest.mark.parametrize("complete_for", [None, "run"])
+def test_head_of_the_same_outputs_is_taken_by_their_names(head_of, before, after, order, complete_for):
+    found, line, kernel = head_of(before, after, complete_for)
+    np.testing.assert_array_equal(found, kernel[:, order])
+    assert "random: none" in line
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Classification(CONFIG, ("긍정", "부정")), Classification(CONFIG, ("0", "1"))),
+        (Classification(CONFIG, ("a", "b")), MultiLabel(CONFIG, ("a", "b"))),
+        (QuestionAnswering(CONFIG), Classification(CONFIG, ("0", "1"))),
+        (MultipleChoice(CONFIG), Regression(CONFIG)),
+        (Entities(CONFIG, ("PS",)), Entities(CONFIG, ("LC",))),
+    ],
+)
+def test_head_of_other_outputs_is_begun_anew_or_refused(head_of, before, after):
+    found, line, kernel = head_of(before, after)
+    assert found.shape == kernel.shape
+    assert not np.array_equal(found, kernel)
+    assert line.endswith("; there for another task, and so random: head")
+    with pytest.raises(InputError, match=r"is for another task or other labels, as run_settings\.json beside it says"):
+        head_of(before, after, "run")
+
+
+def test_head_of_which_nothing_is_known_is_taken_by_its_shape(head_of):
+    tasks = Classification(CONFIG, ("긍정", "부정")), Classification(CONFIG, ("0", "1"))
+    found, _, kernel = head_of(*tasks, knows_settings=False)
+    np.testing.assert_array_equal(found, kernel)
