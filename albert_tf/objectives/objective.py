@@ -29,8 +29,8 @@ class Objective(abc.ABC):
         config: Hyper-parameters of the model.
         loss_coefficients: The losses by name; training minimises the sum of each loss times its coefficient.
         metric_names: Metrics besides the losses.
-        selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", which
-            is the sum above, else the highest.
+        selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it ends in
+            "loss", as "loss" itself, the sum above, else the highest.
         frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
             resumed only as long as their content is the same.
         auxiliary_models: Those that learn and are of use in training alone: checkpoints hold them, and that is all.

@@ -64,8 +64,9 @@ class ReplacedTokens(Objective):
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
     metric_names = ("masked_lm_accuracy", "replaced_token_share", "replaced_token_scores")
     vector_metrics: typing.ClassVar = {"replaced_token_scores": 2 * _BINS}
-    # A better generator makes the discriminator's task harder, whose figures can't be compared from step to step.
-    selection_metric = "masked_lm_accuracy"
+    # A better generator makes the discriminator's task harder, whose figures can't be compared from step to step. The
+    # accuracy of a small one stands still for long.
+    selection_metric = "masked_lm_loss"
     title = "pre-training loss"
     carries_vocabulary = True
     # What is drawn for an example depends on its place in the batch.

@@ -11,14 +11,14 @@ class HeldOutHistory:
 
     Args:
         rows: What `read_metrics` returned.
-        metric: Name of the metric that selects; the lower the better if it is "loss", else the higher.
+        metric: Name of the metric that selects; the lower the better if it ends in "loss", else the higher.
         begin: Step before the phase; an evaluation there is of weights that know nothing of its data.
         end: Last step to look at.
     """
 
     def __init__(self, rows: list[dict], metric: str, begin: int, end: int):
         self._measures_loss = metric == "loss"
-        self._sign = sign = 1 if self._measures_loss else -1
+        self._sign = sign = 1 if metric.endswith("loss") else -1
         self._values = {
             row["step"]: sign * row[metric]
             for row in sorted(rows, key=lambda row: row["step"])

@@ -140,7 +140,7 @@ def _describe(changed):
 
 
 def _sign(metric):
-    return -1 if metric == "loss" else 1
+    return -1 if metric.endswith("loss") else 1
 
 
 def _values(trials, name):

@@ -13,7 +13,10 @@ def rows_of(held_out, train=()):
     """Returns rows as metrics.jsonl has them; both arguments are values by step."""
     return [
         *({"split": "train", "step": step, "loss": loss} for step, loss in dict(train).items()),
-        *({"split": "held_out", "step": step, "loss": loss, "accuracy": -loss} for step, loss in held_out.items()),
+        *(
+            {"split": "held_out", "step": step, "loss": loss, "accuracy": -loss, "part_loss": loss}
+            for step, loss in held_out.items()
+        ),
     ]
 
 
@@ -29,6 +32,8 @@ def test_best_is_the_first_of_the_lowest(held_out):
     assert found.evaluations_since_best == sum(step > best for step in held_out)
     found = history(held_out, metric="accuracy")
     assert (found.best_step, found.best_value) == (best, -held_out[best])
+    found = history(held_out, metric="part_loss")
+    assert (found.best_step, found.best_value) == (best, held_out[best])
 
 
 @pytest.mark.parametrize(
