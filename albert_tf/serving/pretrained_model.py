@@ -19,6 +19,7 @@ from albert_tf.serving.encoder_model import (
     EncoderModel,
     check_masked,
     check_masks_are_read,
+    count_cut_masked,
     describe_guess,
     groups_of_one_length,
     traced_once,
@@ -102,6 +103,8 @@ class PretrainedModel(EncoderModel):
                 filled = [self._filler.describe(texts[row], pieces) for row, pieces in zip(rows, chosen)]
             for row, of_text in zip(rows, filled):
                 found[row] = of_text
+        if texts:
+            self.add_cut(count_cut_masked(self.tokenizer, texts, self.max_seq_length))
         return found
 
     def score(

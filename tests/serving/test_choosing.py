@@ -165,13 +165,9 @@ def test_mistake_costs_one_sentence(models, kind, options, message):
 
 
 def test_unknown_words_around_a_text_are_told(models):
-    with pytest.warns(
-        UserWarning, match="the template holds words that the vocabulary can't spell, such as 하; the mo"
-    ):
+    with pytest.warns(UserWarning, match="the template holds words that the vocabulary can't spell, such as 하;"):
         models.masked.choose(["가"], "{text} 하 {answer}", ANSWERS)
-    with pytest.warns(
-        UserWarning, match="the template or an example holds words .* such as 하하; the model reads .UNK"
-    ):
+    with pytest.warns(UserWarning, match="the template or an example holds words .* such as 하하; the model"):
         models.masked.choose([], "{text} {answer}", ANSWERS, [("하하", "bad")])
 
 
