@@ -7,7 +7,6 @@ import typing
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.lacking_characters import advice
 from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts
 from albert_tf.serving.scoring.scorer import Scorer, check_scorable, count_characters
 from albert_tf.serving.scoring.template import Template
@@ -84,14 +83,12 @@ def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_s
 
 def describe_unknown(tokenizer: Tokenizer, template: Template) -> str | None:
     """Returns which words of the template and the examples the vocabulary can't spell; None if there are none."""
-    _, words, characters = find_unknown_words(tokenizer, [(template.fill("", next(iter(template.answers))).text,)])
+    _, words, _ = find_unknown_words(tokenizer, [(template.fill("", next(iter(template.answers))).text,)])
     if not words:
         return None
     where = "the template or an example holds" if template.num_examples else "the template holds"
-    return (
-        f"{where} words that the vocabulary can't spell, such as {', '.join(words)}; the model reads {UNK} in place of "
-        f"each{advice(characters)}"
-    )
+    named = ", ".join(words)
+    return f"{where} words that the vocabulary can't spell, such as {named}; the model reads {UNK} in place of each"
 
 
 def _check_differ(ids, answers):
