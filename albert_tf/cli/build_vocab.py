@@ -14,7 +14,7 @@ from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_to
 from albert_tf.corpus.reader import CorpusReader, describe_reading
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
-from albert_tf.pretraining_data.build.source_files import find_sources
+from albert_tf.pretraining_data.build.source_files import find_sources, refuse_pairs
 from albert_tf.pretraining_data.languages import sampling_shares
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -192,7 +192,8 @@ def fill_slots(given):
 def build(given):
     paths = prepare_output(given)
     reader = corpus_reader(given)
-    if given.languages and given.language_exponent < 0:
+    refuse_pairs(reader.paths, given.languages or [])
+    if given.languages:
         sampling_shares([1], given.language_exponent)  # refuses it before the text is read
     if not given.languages and "language_exponent" in given.given:
         raise InputError("--language_exponent goes with --languages, of which it says how much each counts")

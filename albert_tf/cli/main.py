@@ -143,9 +143,12 @@ def answers(
     order: str = ORDERS[0],
 ) -> list[str]:
     """Returns what a model says of texts, in lines."""
+    fills_masks = "fill_mask" in model.abilities and any(MASK in text for text in texts)
+    if not fills_masks:
+        _check_asks_for_masks(top_k, order)
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
-    if "generate" in model.abilities and len(texts) == 1:
+    if "generate" in model.abilities and len(texts) == 1 and not fills_masks:
         (answer,) = model.generate(texts)
         return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if all(MASK in text for text in texts):
@@ -163,6 +166,12 @@ def answers(
         f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; a model learns what counts as similar "
         "from scored pairs (run-classifier)"
     ]
+
+
+def _check_asks_for_masks(top_k, order):
+    for name, value in (("top_k", top_k), ("order", None if order == ORDERS[0] else order)):
+        if value is not None:
+            raise InputError(f"--{name}={value} works only where {MASK} is filled in; leave it out")
 
 
 def _show_guesses(text, found):

@@ -12,7 +12,7 @@ from albert_tf.generation.options import GenerationOptions
 from albert_tf.generation.prompts import continuation_text, encode_prompts, ends_in_space, may_come
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.vocabulary import CLS, SEP
+from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
 
 # Why a text ended.
 DOCUMENT, MAX_PIECES, POSITIONS = "document", "max_pieces", "positions"
@@ -41,8 +41,9 @@ class TextGenerator:
             batch_size: How many texts are computed at once, at most.
 
         Raises:
-            InputError: A text leaves no room.
+            InputError: A text leaves no room, or has a "[MASK]".
         """
+        _check_no_mask(texts)
         prompts = encode_prompts(self._tokenizer, texts)
         self._check_room(prompts)
         answers = [{} for _ in texts]
@@ -58,8 +59,9 @@ class TextGenerator:
         """Checks that there are positions for what comes after texts.
 
         Raises:
-            InputError: There are none; the message begins with "input" and the number of the text.
+            InputError: There are none, or a text has a "[MASK]"; the message begins with "input" and its number.
         """
+        _check_no_mask(texts)
         self._check_room(encode_prompts(self._tokenizer, texts))
 
     def _check_room(self, prompts):
@@ -84,7 +86,8 @@ class TextGenerator:
         for row, (text, pieces) in enumerate(zip(texts, prompts)):
             ids[row, : len(pieces)] = pieces
             draws[row] = _draws(text, options.seed, length)
-            starts_word[row] = ends_in_space(text)
+            # Of a text that the tokenizer removes there is no word to go on with.
+            starts_word[row] = ends_in_space(text) or len(pieces) == 1
         ids, counts = self._decoder(Prompts(ids, lengths, limits, starts_word, draws), options)
         return [ids[row, lengths[row] : counts[row]] for row in range(len(texts))]
 
@@ -99,6 +102,15 @@ class TextGenerator:
             "num_pieces": len(new_ids),
             "stopped_by": stopped_by,
         }
+
+
+def _check_no_mask(texts):
+    for number, text in enumerate(texts):
+        if MASK in text:
+            raise InputError(
+                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use "
+                "fill_mask of a masked model"
+            )
 
 
 def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:

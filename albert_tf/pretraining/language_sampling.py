@@ -18,7 +18,7 @@ def language_mixture(shards: ShardSet, exponent: float, is_one_a_batch: bool = F
         is_one_a_batch: Whether a batch is in one language, or of one table of pairs.
 
     Raises:
-        InputError: The exponent is below 0, or the shards of a language are all left out as damaged.
+        InputError: The exponent is not from 0 to 1, or the shards of a language are all left out as damaged.
     """
     names = shards.sources
     if len(names) < 2:

@@ -50,15 +50,20 @@ def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
 
     Args:
         sizes: Pieces of each language.
-        exponent: At least 0.
+        exponent: From 0 to 1.
 
     Raises:
-        InputError: The exponent is below 0.
+        InputError: The exponent is something else.
     """
     if exponent < 0:
         raise InputError(
             f"`language_exponent={exponent:g}` is below 0, so that the less text a language has, the more it "
             "would be drawn; use a value from 0 (all languages alike) to 1 (by their amount of text)"
+        )
+    if not exponent <= 1:  # nor NaN
+        raise InputError(
+            f"`language_exponent={exponent:g}` is above 1, so that the more text a language has, the more it would be "
+            "drawn beyond its share; use a value from 0 (all languages alike) to 1 (by their amount of text)"
         )
     powers = [(size / sum(sizes)) ** exponent for size in sizes]
     return [power / sum(powers) for power in powers]

@@ -1,6 +1,7 @@
 """Vectors of texts, which every folder with an encoder gives, pre-trained or fine-tuned."""
 
 import collections.abc
+import itertools
 import typing
 
 import numpy as np
@@ -99,6 +100,14 @@ def check_masks_are_read(number: int, num_masks: int, num_read: int, max_seq_len
             f"input {number}: a {MASK} lies beyond the {max_seq_length} pieces that the model reads; pass only "
             "a part of the text"
         )
+
+
+def count_cut_masked(tokenizer: Tokenizer, texts: list[str], max_seq_length: int) -> int:
+    """Returns how many texts with masks, each of which is a piece, are longer than what the model reads."""
+    parts = [text.split(MASK) for text in texts]
+    lengths = iter(tokenizer.encode_ids([part for each in parts for part in each]).row_lengths().numpy())
+    room = max_seq_length - tokenizer.vocabulary.num_special(1)
+    return sum(sum(itertools.islice(lengths, len(each))) + len(each) - 1 > room for each in parts)
 
 
 def check_pooling(pooling: str, is_causal: bool) -> None:

@@ -16,6 +16,7 @@ from albert_tf.serving.encoder_model import (
     check_masked,
     check_masks_are_read,
     check_pooling,
+    count_cut_masked,
     describe_guess,
     groups_of_one_length,
     pool,
@@ -99,6 +100,8 @@ class ExportedPredictor(LoadedModel):
         self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
         for number, (text, row) in enumerate(zip(texts, rows)):
             check_masks_are_read(number, text.count(MASK), len(row["guesses"]), self.max_seq_length)
+        if texts:
+            self.add_cut(count_cut_masked(self.tokenizer, texts, self.max_seq_length))
         return [
             [
                 [

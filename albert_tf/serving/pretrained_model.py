@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asked_texts import read_strings
+from albert_tf.asked_texts import list_inputs, read_strings
 from albert_tf.errors import InputError
 from albert_tf.generation import GenerationOptions, TextGenerator
 from albert_tf.generation.options import check_whole
@@ -19,6 +19,7 @@ from albert_tf.serving.encoder_model import (
     EncoderModel,
     check_masked,
     check_masks_are_read,
+    count_cut_masked,
     describe_guess,
     groups_of_one_length,
     traced_once,
@@ -102,6 +103,8 @@ class PretrainedModel(EncoderModel):
                 filled = [self._filler.describe(texts[row], pieces) for row, pieces in zip(rows, chosen)]
             for row, of_text in zip(rows, filled):
                 found[row] = of_text
+        if texts:
+            self.add_cut(count_cut_masked(self.tokenizer, texts, self.max_seq_length))
         return found
 
     def score(
@@ -133,6 +136,7 @@ class PretrainedModel(EncoderModel):
         if not self._loaded.scores_texts:
             raise self.cannot("score")
         method = self.scorer.check_method(method)
+        check_whole("batch_size", batch_size, 1)
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_scorable(self.tokenizer, texts)
         pieces = cut_texts(self.tokenizer, texts)
@@ -170,17 +174,20 @@ class PretrainedModel(EncoderModel):
             batch_size: As for `score`.
 
         Raises:
-            InputError: A place is missing, a text does not fit into the model with template and examples, or the model
-                has no `score`.
+            InputError: A place is missing, a text does not fit into the model with template and examples, answers can't
+                be told apart or spelt by the vocabulary, or the model has no `score`.
         """
         if not self._loaded.scores_texts:
             raise self.cannot("choose")
-        template = Template(template, answers, list(examples))
+        template = Template(template, answers, list_inputs(examples))
         if self.scorer.is_causal:
             template.check_causal()
         choosing.check_comparison(compare)
+        check_whole("batch_size", batch_size, 1)
         texts = [replace_halves(text) for text in read_strings(texts)]
         choosing.check_fits(self.tokenizer, texts, template, self.max_seq_length)
+        if warning := choosing.describe_unknown(self.tokenizer, template):
+            warnings.warn(warning, stacklevel=2)
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         return choosing.choose(self.scorer, self.tokenizer, texts, template, compare, batch_size)
 

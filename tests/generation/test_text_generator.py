@@ -191,6 +191,14 @@ def test_text_stops_at_the_last_position_and_says_so(generator):
     assert {answer["num_pieces"] for answer in found if answer["stopped_by"] == "positions"} == {3}
 
 
+def test_text_with_a_mask_is_refused_by_its_number(generator):
+    for ask in (generator.check_room, lambda texts: generator.generate(texts, GenerationOptions(), 4)):
+        with pytest.raises(
+            InputError, match=r"input 1 contains \[MASK\], but texts are only continued at their ends; ta"
+        ):
+            ask(["이", "이 [MASK]"])
+
+
 def test_text_without_room_is_refused_by_its_number(generator):
     generator.check_room(["이 " * (NUM_POSITIONS - 2), ""])
     text = "이 " * (NUM_POSITIONS - 1)

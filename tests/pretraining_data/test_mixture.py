@@ -38,6 +38,9 @@ def test_shares_are_those_of_the_formula():
         assert sampling_shares([800, 150, 50], exponent) == pytest.approx((powers / powers.sum()).tolist())
     with pytest.raises(InputError, match="`language_exponent=-1` is below 0, so that the less text a language"):
         sampling_shares([1, 2], -1)
+    for exponent in (1.5, 1e9, float("nan")):
+        with pytest.raises(InputError, match=r"`language_exponent=.*` is above 1, .*; use a value from 0 .* to 1"):
+            sampling_shares([1, 2], exponent)
 
 
 @pytest.mark.parametrize("is_one_a_batch", [False, True])

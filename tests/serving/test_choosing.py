@@ -111,6 +111,32 @@ def test_text_may_hold_the_name_of_a_place():
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
         ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "the tokenizer removes all of the answer"),
+        (
+            "masked",
+            {"answers": {"good": "나", "bad": " 나 "}},
+            "the answers '나' and ' 나 ' as the same pieces; write an",
+        ),
+        ("masked", {"answers": {"good": "나", "bad": "\u1102\u1161"}}, "as the same pieces; write another one"),
+        ("masked", {"answers": {"good": "😀", "bad": "😢"}}, "the answers '😀' and '😢' as the same pieces"),
+        (
+            "masked",
+            {"answers": {"good": "가 하", "bad": "나"}},
+            "the answer '가 하' has a word that the vocabulary can't",
+        ),
+        (
+            "causal",
+            {"texts": ["가", "나 하"], "template": "{text}{answer}"},
+            "input 1 and the answer '나' are one word in the template, which .*; put a space between their places",
+        ),
+        ("masked", {"answers": {"good": "[MASK]", "bad": "나"}}, r"'\[MASK\]' contains \[MASK\], but {answer} is what"),
+        ("masked", {"template": "{text} [MASK] {answer}"}, r"contains \[MASK\], but {answer} is what .*; take it out"),
+        ("masked", {"examples": [("[MASK]", "bad")]}, r"'\[MASK\]' contains \[MASK\]"),
+        ("masked", {"template": None}, "a template must be a string with {text} and {answer}. Received: None"),
+        ("masked", {"answers": {"good": 1, "bad": 2}}, "answers must be a dictionary of a string for each label. Rec"),
+        ("masked", {"answers": ["나", "다"]}, "answers must be a dictionary of a string for each label. Received"),
+        ("masked", {"examples": [(1, "bad")]}, "an example must be a tuple of a text and its label. Received"),
+        ("masked", {"examples": ["가나다"]}, "an example must be a tuple of a text and its label. Received: '가나다'"),
+        ("masked", {"batch_size": 0}, "`batch_size` must be a whole number from 1 on. Received: 0"),
         ("masked", {"examples": [("가", "fair")]}, "an example has the label fair, for which there is no answer"),
         ("masked", {"compare": "sum"}, "`compare` must be one of pmi, score, per_character. Received: 'sum'"),
         ("masked", {"texts": ["가", ""]}, "input 1 is empty"),
@@ -136,6 +162,13 @@ def test_mistake_costs_one_sentence(models, kind, options, message):
     asked = {"texts": ["가 나 다"], "template": "{text} {answer}", "answers": ANSWERS, **options}
     with pytest.raises(InputError, match=message):
         getattr(models, kind).choose(**asked)
+
+
+def test_unknown_words_around_a_text_are_told(models):
+    with pytest.warns(UserWarning, match="the template holds words that the vocabulary can't spell, such as 하;"):
+        models.masked.choose(["가"], "{text} 하 {answer}", ANSWERS)
+    with pytest.warns(UserWarning, match="the template or an example holds words .* such as 하하; the model"):
+        models.masked.choose([], "{text} {answer}", ANSWERS, [("하하", "bad")])
 
 
 @pytest.mark.parametrize(

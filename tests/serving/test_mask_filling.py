@@ -1,5 +1,7 @@
 """Several masks of a text are filled in one after another, each with those before it in place."""
 
+import warnings
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -67,6 +69,17 @@ def test_one_mask_is_filled_in_as_it_is_guessed(model):
         ((found,),) = (each["pieces"] for each in model.fill_mask(TEXTS[2:], order=order))
         assert found["piece"] == guess["piece"]
         assert found["probability"] == pytest.approx(guess["probability"], rel=1e-4)
+
+
+def test_text_that_is_cut_is_told(model):
+    longest, before = model.max_seq_length, model.num_cut
+    for order in ("jointly", "confidence"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fill_mask(["[MASK] " + "영화 " * (longest - 3)], order=order)
+        with pytest.warns(UserWarning, match="some inputs are longer than the .* pieces that the model reads, and"):
+            model.fill_mask(["[MASK] " + "영화 " * (longest - 2), "[MASK]"], order=order)
+    assert model.num_cut == before + 2
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,8 @@ def test_unknown_words_are_counted_and_told(models):
             r"input 1 contains \[MASK\], but only whole texts are scored; use fill_mask",
         ),
         ("masked", ("가",), "pass a list of inputs, even for a single one"),
+        ("masked", (["가"], None, 0), "`batch_size` must be a whole number from 1 on. Received: 0"),
+        ("masked", (["가"], None, 1.5), "`batch_size` must be a whole number from 1 on. Received: 1.5"),
         ("masked", (["가"], "word"), "`method` must be one of within_word, piece. Received: 'word'"),
         (
             "causal",

@@ -26,6 +26,7 @@ from albert_tf.pretraining_data.manifest import (
 )
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
+from albert_tf.rows.bad_rows import counted
 from albert_tf.tokenization import Tokenizer
 
 _INPUT_DIGESTS, _INPUT_SOURCES = "sha256_per_input_file", "source_per_input_file"
@@ -111,10 +112,24 @@ def check_counts(
                 f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
                 "give more documents (a blank line ends one) or change `held_out_fraction`"
             )
+        _check_languages(options.sources, split, numbers)
         if not all(numbers):
             raise BadCorpusError(
                 f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
                 "`num_shards`"
+            )
+
+
+def _check_languages(sources, split, numbers):
+    """Raises BadCorpusError if there are too few examples of a language for its shards; the message names it."""
+    if len(sources) < 2 or split != TRAIN:
+        return
+    for name, of_source in zip(sources, np.array_split(numbers, len(sources))):
+        if not of_source.all():
+            raise BadCorpusError(
+                f"{of_source.sum()} examples of {name} are too few for its {counted(len(of_source), 'shard')}; give "
+                "more of its text (a blank line ends a document), lower `held_out_fraction`"
+                + (" or lower `num_shards`" if len(of_source) > 1 else "")
             )
 
 

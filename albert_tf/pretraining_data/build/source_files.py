@@ -159,11 +159,26 @@ def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -
 def refuse_tables(paths: list[str]) -> None:
     """Raises InputError if one of the files to be read as text is a table by the end of its name."""
     for path in paths:
-        if path.lower().removesuffix(".gz").endswith(_TABLE_ENDINGS):
+        if _is_table(path):
             raise InputError(
                 f"{path} is a table, whose columns are a text and its translation for `objective=translation`; "
                 "other objectives need text, JSON lines or Parquet"
             )
+
+
+def refuse_pairs(paths: list[str], languages: list[str]) -> None:
+    """Raises InputError if a vocabulary is to be made of a table of pairs, whose languages would be one text."""
+    found = [f"{path} is a table" for path in paths if _is_table(path)]
+    found += [f"{source} is a table of pairs" for source in languages if JOIN in source]
+    if found:
+        raise InputError(
+            f"{found[0]}, but only text is read here; write each language into a file of its own, or a column of JSON "
+            "lines or Parquet, which `text_field` names"
+        )
+
+
+def _is_table(path):
+    return path.lower().removesuffix(".gz").endswith(_TABLE_ENDINGS)
 
 
 def _columns_of(path):
@@ -177,6 +192,11 @@ def _columns_of(path):
         raise InputError(
             f"{path} has the columns {', '.join(columns) or '(none)'}, but a pair has two; name these with "
             f"`languages`, such as korean{JOIN}english"
+        )
+    if any(len(name.split()) > 1 for name in columns):
+        raise InputError(
+            f"{path} begins with {' and '.join(map(repr, columns))}, which look like texts, not the names of two "
+            f"languages; write a first line such as korean, tab, english, or name the columns with `languages`"
         )
     check_sources([JOIN.join(columns)])
     return columns

@@ -11,6 +11,8 @@ from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts
 from albert_tf.serving.scoring.scorer import Scorer, check_scorable, count_characters
 from albert_tf.serving.scoring.template import Template
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.unknown_words import find_unknown_words
+from albert_tf.tokenization.vocabulary import UNK
 
 PMI, SUM, PER_CHARACTER = COMPARISONS = ("pmi", "score", "per_character")
 # What the label that a row brings is called beside the one that is chosen.
@@ -49,15 +51,19 @@ def check_comparison(compare: str) -> None:
 
 
 def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
-    """Checks that each text fits into the model with its template and the examples, whichever the answer is.
+    """Checks that the answers can be told apart, and that each text fits into the model with its template and the
+    examples, whichever the answer is.
 
     Raises:
-        InputError: One doesn't, or can't be scored.
+        InputError: One doesn't, or can't be scored; or an answer is one that the vocabulary can't spell, by itself or
+            in one word with the text; or two answers are the same pieces.
     """
     check_scorable(tokenizer, texts)
     room = max_seq_length - tokenizer.vocabulary.num_special(1)
-    filled = [template.fill(text, label).text for text in ["", *texts] for label in template.answers]
-    lengths = np.reshape(tokenizer.encode_ids(filled).row_lengths().numpy(), [1 + len(texts), -1]).max(axis=1)
+    filled = [[template.fill(text, label) for label in template.answers] for text in ["", *texts]]
+    ids = tokenizer.encode_ids([each.text for row in filled for each in row])
+    _check_differ(ids[: len(template.answers)].to_list(), list(template.answers.values()))
+    lengths = np.reshape(ids.row_lengths().numpy(), [1 + len(texts), -1]).max(axis=1)
     examples = " and the examples" if template.num_examples else ""
     if lengths[0] > room:
         raise InputError(
@@ -70,6 +76,47 @@ def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_s
             f"input {number} has {lengths[1 + number]} pieces with the template{examples}, and the model reads {room}; "
             f"{fewer}leave it out"
         )
+    is_unknown = ids.flat_values.numpy() == tokenizer.vocabulary.id_of(UNK)
+    for row in np.unique(ids.value_rowids().numpy()[is_unknown] // len(template.answers)):
+        _check_is_spelt(tokenizer, filled[row], row - 1)
+
+
+def describe_unknown(tokenizer: Tokenizer, template: Template) -> str | None:
+    """Returns which words of the template and the examples the vocabulary can't spell; None if there are none."""
+    _, words, _ = find_unknown_words(tokenizer, [(template.fill("", next(iter(template.answers))).text,)])
+    if not words:
+        return None
+    where = "the template or an example holds" if template.num_examples else "the template holds"
+    named = ", ".join(words)
+    return f"{where} words that the vocabulary can't spell, such as {named}; the model reads {UNK} in place of each"
+
+
+def _check_differ(ids, answers):
+    """Raises InputError if two answers are the same pieces, of which neither would ever be more probable."""
+    for number, (of_one, answer) in enumerate(zip(ids, answers)):
+        if of_one in ids[:number]:
+            raise InputError(
+                f"the tokenizer reads the answers {answers[ids.index(of_one)]!r} and {answer!r} as the same pieces; "
+                "write another one"
+            )
+
+
+def _check_is_spelt(tokenizer, filled, number):
+    """Raises InputError if a piece of an answer is the unknown one, which says nothing; the number is of the input."""
+    pieces, _ = _cut_answers(tokenizer, filled)
+    unknown = tokenizer.vocabulary.id_of(UNK)
+    for each, cut in zip(filled, pieces):
+        if unknown in cut.ids[cut.is_scored]:
+            answer = each.text[each.begin : each.end]
+            if number < 0:
+                raise InputError(
+                    f"the answer {answer!r} has a word that the vocabulary can't spell, so the model can't tell how "
+                    "probable it is; write another one"
+                )
+            raise InputError(
+                f"input {number} and the answer {answer!r} are one word in the template, which the vocabulary can't "
+                "spell; put a space between their places, or leave it out"
+            )
 
 
 def _cut_answers(tokenizer, filled):

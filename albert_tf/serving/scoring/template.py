@@ -4,8 +4,9 @@ import collections.abc
 import os
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, describe
 from albert_tf.files import read_text
+from albert_tf.tokenization.vocabulary import MASK
 
 TEXT, ANSWER = PLACES = ("{text}", "{answer}")
 
@@ -33,8 +34,8 @@ class Template:
         examples: Texts with their labels, which stand in front, filled in likewise.
 
     Raises:
-        InputError: A place is missing or there twice, there are fewer than two labels, two have one answer, or an
-            example has another label.
+        InputError: A place is missing or there twice, there are fewer than two labels, two have one answer, an
+            example has another label, something holds a "[MASK]" or is no string.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Template:
         answers: collections.abc.Mapping[str, str],
         examples: collections.abc.Sequence[tuple[str, str]] = (),
     ):
+        _check_types(words, answers, examples)
         for place in PLACES:
             if words.count(place) != 1:
                 raise InputError(
@@ -55,6 +57,9 @@ class Template:
         unknown = [label for _, label in examples if label not in answers]
         if unknown:
             raise InputError(f"an example has the label {unknown[0]}, for which there is no answer; add it")
+        for text in (words, *answers.values(), *(text for text, _ in examples)):
+            if MASK in text:
+                raise InputError(f"{text!r} contains {MASK}, but {ANSWER} is what is looked for; take it out")
         self.answers, self.num_examples, self._words = dict(answers), len(examples), words
         filled = [self._fill(text, answers[label]).text for text, label in examples]
         self._before = "".join(f"{text}\n" for text in filled)
@@ -81,6 +86,17 @@ class Template:
         filled = f"{before}{values[first]}{between}{values[second]}{behind}"
         begin = len(before) if first == ANSWER else len(before) + len(values[first]) + len(between)
         return Filled(filled, begin, begin + len(answer))
+
+
+def _check_types(words, answers, examples):
+    """Raises InputError if something is not what Python's type hints say."""
+    if not isinstance(words, str):
+        raise InputError(f"a template must be a string with {TEXT} and {ANSWER}. Received: {describe(words)}")
+    if not isinstance(answers, collections.abc.Mapping) or not all(isinstance(each, str) for each in answers.values()):
+        raise InputError(f"answers must be a dictionary of a string for each label. Received: {describe(answers)}")
+    for each in examples:
+        if not isinstance(each, tuple | list) or len(each) != 2 or not isinstance(each[0], str):
+            raise InputError(f"an example must be a tuple of a text and its label. Received: {describe(each)}")
 
 
 def read_template(path: str | os.PathLike) -> tuple[str, dict[str, str]]:

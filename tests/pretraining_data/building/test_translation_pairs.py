@@ -192,6 +192,23 @@ def test_what_does_not_go_together_is_one_sentence(create, workspace, changes, m
     assert not (workspace / "data").exists()
 
 
+def test_table_without_names_is_not_read_as_if_it_had_them(create, workspace):
+    """A first pair would be taken for the names of two languages, and be in no example."""
+    table = write_table(workspace / "pairs.tsv", pairs_of(20), ("첫째 문장", "first sentence"))
+    result = create(input_file=table)
+    assert (result.code, result.errors.count("\n")) == (1, 1) and not (workspace / "data").exists()
+    assert "begins with '첫째 문장' and 'first sentence', which look like texts, not the names of two" in result.errors
+    assert create(input_file=table, languages="첫째 문장+first sentence").code == 0
+
+
+def test_language_without_examples_is_named(create, workspace, write_corpus, random_documents):
+    files = write_corpus(workspace / "ko.txt", random_documents(40)) + f",{workspace / 'en.txt'}"
+    (workspace / "en.txt").write_text("나 다\n")
+    result = create(input_file=files, languages="korean,english", objective="roberta", num_shards=3)
+    assert (result.code, result.errors.count("\n")) == (1, 1)
+    assert "of english are too few for its 3 shards; give more of its text" in result.errors
+
+
 def test_table_of_three_columns_asks_for_two(create, workspace):
     rows = [(*row, "0") for row in pairs_of(20)]
     table = write_table(workspace / "pairs.csv", rows, ("korean", "english", "score"))

@@ -294,6 +294,8 @@ def test_slots_without_a_vocabulary_are_refused(run_script, tmp_path):
 def test_languages_count_by_their_exponent(build, tmp_path, corpus):
     small = tmp_path / "small.txt"
     small.write_text("one two three\n" * 2)
+    table = tmp_path / "pairs.tsv"
+    table.write_text("korean\tenglish\n하나\tone\n")
     files = f"{corpus},{small}"
     result, folder = build(input_file=files, languages="korean,english", language_exponent=0.5)
     assert (result.code, result.errors) == (0, "")
@@ -307,6 +309,13 @@ def test_languages_count_by_their_exponent(build, tmp_path, corpus):
     for changes, message in (
         ({"languages": "korean"}, "--languages names 1 (korean) and --input_file 2 paths or globs"),
         ({"language_exponent": -1}, "--language_exponent=-1 is below 0"),
+        ({"language_exponent": 1000}, "--language_exponent=1000 is above 1"),
+        (
+            {"languages": "korean,korean+english"},
+            "korean+english is a table of pairs, but only text is read here; write each language into a file",
+        ),
+        ({"input_file": f"{corpus},{table}"}, "pairs.tsv is a table, but only text is read here; write each language"),
+        ({"input_file": table, "languages": None, "language_exponent": None}, "pairs.tsv is a table, but only text"),
         ({"languages": None}, "--language_exponent goes with --languages, of which it says how much each counts"),
     ):
         given = {"input_file": files, "languages": "korean,english", "language_exponent": 0.3, **changes}
