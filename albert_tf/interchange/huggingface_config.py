@@ -37,6 +37,11 @@ def find_family(values: dict[str, typing.Any], source: str) -> Family:
         InputError: It is none of ours; the message begins with the source.
     """
     family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
+    if values.get("model_type") is None:
+        raise InputError(
+            f"{source} lacks model_type, which says what kind of model it is; write it there, as in "
+            f'"model_type": "bert"; {", ".join(FAMILIES)} can be converted'
+        )
     if family is None:
         given = str(values.get("model_type"))[:40]
         raise InputError(f"{source}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")

@@ -37,9 +37,9 @@ def draw_examples(
     for number, (label, texts) in enumerate(by_label.items()):
         wanted = count // len(by_label) + (number < count % len(by_label))
         if len(texts) < wanted:
+            use = "use fewer" if texts else f"compare the labels of the template with the column {label_field}"
             raise InputError(
-                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` needs "
-                f"{wanted}; use fewer"
+                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` needs {wanted}; {use}"
             )
         drawn += [(texts[row], label) for row in generator.permutation(len(texts))[:wanted]]
     return [drawn[row] for row in generator.permutation(len(drawn))]
