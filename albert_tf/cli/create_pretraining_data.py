@@ -225,6 +225,8 @@ def create(given, workers):
     packing = find_packing(options.packing, "packing")
     reader, sources = reader_of(given, packing)
     options = dataclasses.replace(options, sources=sources)
+    if sources:
+        print(f"languages: {', '.join(source.replace('+', ' with ') for source in sources)}", flush=True)
     train_paths, held_out_paths, other_paths = output_paths(given, max(1, len(sources)))
     tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
     options, names = with_entities(given, options, reader.paths, tokenizer)

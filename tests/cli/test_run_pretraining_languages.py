@@ -44,6 +44,8 @@ def create(run_script, corpus, sample_tokenizer_dir):
             **flag_values,
         )
         assert (result.code, result.errors) == (0, "")
+        told = ", ".join(dict.fromkeys(languages.split(","))).replace("+", " with ")
+        assert f"languages: {told}\n" in result.output
         return folder
 
     return run
