@@ -84,9 +84,10 @@ class FastInputs:
     def _unknown_words(self, texts, encodings):
         """Returns the words of an input's texts that the vocabulary can't spell."""
         return [
-            self._without_long_words(text)[slice(*place)]
+            read[slice(*place)]
             for text, encoding in zip(texts, encodings)
             if not self._unknown_ids.isdisjoint(encoding.ids)
+            for read in [self._without_long_words(text)]
             for piece_id, place in zip(encoding.ids, encoding.offsets)
             if piece_id in self._unknown_ids
         ]

@@ -198,6 +198,21 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
         return {**self._later_settings, **read_json(path, "the tokenizer settings")} == self.to_dict()
 
+    def _check_settings_beside(self, path, hash_name):
+        """Checks that a tokenizer.json beside a file with this tokenizer's pieces has no other settings for them."""
+        settings_file = os.path.join(os.path.dirname(path), TOKENIZER_FILE)
+        if not tf.io.gfile.exists(settings_file):
+            return
+        saved, mine = read_json(settings_file, "the tokenizer settings"), self.to_dict()
+        if saved.get(hash_name) != mine[hash_name]:
+            return
+        different = [name for name, value in {**self._later_settings, **saved}.items() if mine.get(name) != value]
+        if different:
+            raise InputError(
+                f"{settings_file}, beside the vocabulary, has other values of {', '.join(different)}; use "
+                f"{type(self).__name__}.load with the folder's name, which reads them"
+            )
+
     @property
     def identity(self) -> str:
         """Hash that travels with data and checkpoints; two tokenizers with equal identity give equal ids."""

@@ -115,7 +115,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         """
         tokenizer = cls(Vocabulary.from_file(vocab_file), **options)
         check_scheme(tokenizer.vocabulary, tokenizer.wordpiece_scheme)
-        tokenizer._check_settings_beside(vocab_file)
+        tokenizer._check_settings_beside(vocab_file, "vocab_sha256")
         return tokenizer
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
@@ -250,21 +250,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
         values = (self.normalization.form, self.max_characters_per_word, self.normalization.special_tokens_in_text)
         return {name: value for name, value in zip(_OF_IMPORTS, values) if value not in ("korean", None, False)}
-
-    def _check_settings_beside(self, vocab_file):
-        """Checks that nobody leaves out settings with which the vocabulary was built."""
-        path = os.path.join(os.path.dirname(vocab_file), TOKENIZER_FILE)
-        if not tf.io.gfile.exists(path):
-            return
-        saved, mine = read_json(path, "the tokenizer settings"), self.to_dict()
-        if saved.get("vocab_sha256") != mine["vocab_sha256"]:
-            return
-        different = [name for name, value in {**self._later_settings, **saved}.items() if mine.get(name) != value]
-        if different:
-            raise InputError(
-                f"{path}, beside the vocabulary, has other values of {', '.join(different)}; use "
-                "KoreanWordPieceTokenizer.load with the folder's name, which reads them"
-            )
 
     def _check_form(self):
         form, limit = self.normalization.form, self.max_characters_per_word

@@ -105,6 +105,14 @@ def test_file_that_is_no_model_is_refused(content, tmp_path):
         SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
 
 
+def test_settings_beside_a_model_are_not_left_out(tmp_path, english_model_file):
+    SentencePieceTokenizer.from_model_file(english_model_file, lower_case=False).save(tmp_path)
+    path = tmp_path / "spiece.model"
+    assert SentencePieceTokenizer.from_model_file(path, lower_case=False).to_dict()["lower_case"] is False
+    with pytest.raises(InputError, match=r"has other values of lower_case; use SentencePieceTokenizer\.load"):
+        SentencePieceTokenizer.from_model_file(path)
+
+
 def test_pieces_in_another_order_have_other_ids_and_the_same_texts(english_model):
     model = SentencePieceModel.from_bytes(english_model)
     texts = [piece.text for piece in model.pieces]

@@ -105,9 +105,12 @@ class SentencePieceTokenizer(Tokenizer):
         """Builds a tokenizer from the .model file that SentencePiece has written; options as for the class.
 
         Raises:
-            InputError: The file is missing or is no such model, or as for the class.
+            InputError: The file is missing or is no such model, a tokenizer.json beside it has other settings for it,
+                or as for the class.
         """
-        return cls(SentencePieceModel.from_file(model_file), **options)
+        tokenizer = cls(SentencePieceModel.from_file(model_file), **options)
+        tokenizer._check_settings_beside(model_file, _MODEL_HASH)
+        return tokenizer
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Encodes many texts; see `Tokenizer`."""
