@@ -12,7 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.lacking_characters import advice
 
 # What a model may be asked.
-ABILITIES = ("fill_mask", "generate", "score", "choose", "encode", "similarity", "predict")
+ABILITIES = ("fill_mask", "generate", "score", "choose", "find_replaced", "encode", "similarity", "predict")
 
 
 class LoadedModel(abc.ABC):
@@ -71,6 +71,10 @@ class LoadedModel(abc.ABC):
     ) -> list[dict[str, typing.Any]]:
         """Returns each text with what comes after it; see `PretrainedModel.generate`."""
         raise self.cannot("generate")
+
+    def find_replaced(self, texts: collections.abc.Sequence[str]) -> list[list[dict[str, typing.Any]]]:
+        """Returns how probable it is that each piece was replaced; see `PretrainedModel.find_replaced`."""
+        raise self.cannot("find_replaced")
 
     def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""

@@ -151,6 +151,11 @@ def answers(
     if "generate" in model.abilities and len(texts) == 1 and not fills_masks:
         (answer,) = model.generate(texts)
         return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
+    if "find_replaced" in model.abilities and len(texts) == 1 and MASK not in texts[0]:
+        (pieces,) = model.find_replaced(texts)
+        if as_json:
+            return [_json({"text": texts[0], "pieces": pieces})]
+        return [texts[0], *(f"  {_percent(piece['probability'])}  {piece['text']}" for piece in pieces)]
     if all(MASK in text for text in texts):
         guesses = model.fill_mask(texts, top_k, order)
         if order != ORDERS[0]:

@@ -23,12 +23,13 @@ from albert_tf.serving.encoder_model import (
 )
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
 from albert_tf.serving.mask_filling import DEFAULT_TOP_K, JOINTLY, check_order
+from albert_tf.serving.replaced_pieces import find_replaced
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
-_PIECES, _FILL_MASK = "pieces", "fill_mask"
+_PIECES, _FILL_MASK, _FIND_REPLACED = "pieces", "fill_mask", "find_replaced"
 # What an export gives of a model that was fine-tuned, by one of its outputs; others read long texts in windows.
 _CUTS_TEXTS = ("probabilities", "score", "mean")
 
@@ -72,7 +73,7 @@ class ExportedPredictor(LoadedModel):
         """What its graphs can be asked; see `LoadedModel`."""
         if _PIECES not in self._signatures:
             return ("predict",)
-        return ("fill_mask", "encode", "similarity") if _FILL_MASK in self._signatures else ("encode", "similarity")
+        return (*(name for name in (_FILL_MASK, _FIND_REPLACED) if name in self._signatures), "encode", "similarity")
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
         """Returns a prediction for each input, in order, with what the graph gives of it; see `Predictor.predict`."""
@@ -112,6 +113,11 @@ class ExportedPredictor(LoadedModel):
             ]
             for row in rows
         ]
+
+    def find_replaced(self, texts):
+        """Returns how probable it is that each piece was replaced; see `PretrainedModel.find_replaced`."""
+        self._check(_FIND_REPLACED)
+        return find_replaced(self, texts, lambda some: self._rows(_FIND_REPLACED, [[text] for text in some]))
 
     def encode(self, texts, pooling="mean"):
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""

@@ -15,13 +15,14 @@ from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
+from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.objectives import OBJECTIVES, DataOptions, make_objective, usual_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import read_results
 
-_POOLER, _MASKED_LM_HEAD = "encoder/pooler/", "masked_lm_head/"
+_POOLER, _MASKED_LM_HEAD, _REPLACED_TOKEN_HEAD = "encoder/pooler/", "masked_lm_head/", "replaced_token_head/"
 
 # The tasks by what a run's settings call them.
 _KINDS = {kind.__name__: kind for kind in TASKS.values()}
@@ -69,8 +70,21 @@ class TrainedModel:
         return self.predicts_next and self._has_language_model
 
     @property
+    def finds_replaced(self) -> bool:
+        """Whether it tells which pieces of a text were replaced, with a head that was trained."""
+        return self.discriminates and self._has(_REPLACED_TOKEN_HEAD)
+
+    @property
+    def discriminates(self) -> bool:
+        """Whether it is ELECTRA's discriminator."""
+        return isinstance(self.model, AlbertForReplacedTokens)
+
+    @property
     def _has_language_model(self):
-        return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
+        return self.task is None and self._has(_MASKED_LM_HEAD)
+
+    def _has(self, head):
+        return not any(name.startswith(head) for name in self.untrained)
 
     @property
     def config(self) -> AlbertConfig:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import list_inputs, read_strings
 from albert_tf.errors import InputError
+from albert_tf.exports import rows_of
 from albert_tf.generation import GenerationOptions, TextGenerator
 from albert_tf.generation.options import check_whole
 from albert_tf.generation.text_generator import POSITIONS, count_stopped
@@ -26,10 +27,14 @@ from albert_tf.serving.encoder_model import (
 )
 from albert_tf.serving.loading import load_trained
 from albert_tf.serving.mask_filling import DEFAULT_TOP_K, JOINTLY, MaskFiller, check_order
+from albert_tf.serving.pretrained_abilities import lacking_abilities, why_lacking
+from albert_tf.serving.replaced_pieces import find_replaced
 from albert_tf.serving.scoring import choosing
 from albert_tf.serving.scoring.queries import cut_texts
 from albert_tf.serving.scoring.scorer import Scorer, check_scorable
 from albert_tf.serving.scoring.template import Template
+from albert_tf.serving.signatures import make_signatures
+from albert_tf.serving.signatures.pretrained import FIND_REPLACED
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
@@ -245,6 +250,27 @@ class PretrainedModel(EncoderModel):
             )
         return answers
 
+    def find_replaced(self, texts: collections.abc.Sequence[str]) -> list[list[dict[str, typing.Any]]]:
+        """Returns how probable it is that each piece of each text was replaced, as ELECTRA's discriminator has learnt.
+
+        ```python
+        model.find_replaced(["오늘은 날씨가 맛있다"])  # [[{"piece": "오늘", "probability": ...}, ...]]
+        ```
+
+        Args:
+            texts: N of them; the ends of those that are longer than `max_seq_length` are left out.
+
+        Returns:
+            For each text, for each of its pieces, a dictionary of the "piece" as it stands in the vocabulary, the
+            "text" that it stands for, from character "begin" to "end", and its "probability".
+
+        Raises:
+            InputError: An input is no text, or has a "[MASK]"; or the model is no discriminator, or lacks its head.
+        """
+        if not self._loaded.finds_replaced:
+            raise self.cannot("find_replaced")
+        return find_replaced(self, texts, self._ask_replaced)
+
     @property
     def task(self) -> typing.NoReturn:
         """Raises an InputError that says what to do: this model was not fine-tuned for a task."""
@@ -253,9 +279,7 @@ class PretrainedModel(EncoderModel):
     @property
     def abilities(self) -> tuple[str, ...]:
         """What the folder can be asked; see `LoadedModel`."""
-        lacking = set() if self._loaded.guesses_pieces else {"fill_mask"}
-        lacking |= set() if self._loaded.scores_texts else {"score", "choose"}
-        lacking |= set() if self._loaded.goes_on else {"generate"}
+        lacking = lacking_abilities(self._loaded)
         return tuple(name for name in super().abilities if name not in lacking)
 
     def check_room(self, texts: list[str]) -> None:
@@ -274,6 +298,14 @@ class PretrainedModel(EncoderModel):
         return Scorer(self.model, self.tokenizer, self.max_seq_length, reads_before)
 
     @functools.cached_property
+    def _replaced(self):
+        return make_signatures(self._loaded).trace_one(FIND_REPLACED)
+
+    def _ask_replaced(self, texts):
+        outputs = self._replaced(tf.constant(texts))
+        return rows_of({name: values.numpy() for name, values in outputs.items()})
+
+    @functools.cached_property
     def _generator(self):
         return TextGenerator(self.model, self.tokenizer)
 
@@ -282,23 +314,8 @@ class PretrainedModel(EncoderModel):
 
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have; see `LoadedModel`."""
-        it_has = f"it has {', '.join(self.abilities)}"
-        if ability == "fill_mask" and not self._loaded.fills_masks:
-            return InputError(
-                f"{self._place} was not pre-trained to fill in what is missing, and so it has no fill_mask; {it_has}"
-            )
-        if ability in ("score", "choose") and not (self._loaded.fills_masks or self._loaded.predicts_next):
-            return InputError(
-                f"{self._place} was not pre-trained to tell how probable pieces are, and so it has no {ability}; "
-                f"{it_has}"
-            )
-        if ability == "generate" and not self._loaded.predicts_next:
-            return InputError(
-                f"{self._place} was not pre-trained to continue texts, as with objective=causal or hybrid, and so it "
-                f"has no generate; {it_has}"
-            )
-        if ability in ("fill_mask", "generate", "score", "choose"):
-            return InputError(f"{self._place} has no masked_lm_head, which guesses missing pieces; {it_has}")
+        if why := why_lacking(self._loaded, ability):
+            return InputError(f"{self._place} {why}; it has {', '.join(self.abilities)}")
         if self._why_no_head:
             return InputError(f"{self._place} has a head that can't be used for prediction: {self._why_no_head}")
         return InputError(

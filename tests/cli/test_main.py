@@ -97,6 +97,21 @@ def test_text_with_a_mask_is_filled_in_and_not_continued():
             main.answers(hybrid, ["이 영화"], **options)
 
 
+def test_pieces_of_a_text_are_shown_with_how_probably_each_was_replaced():
+    pieces = [{"piece": "밥", "text": "밥", "begin": 0, "end": 1, "probability": 0.25}]
+
+    def fill_mask(texts, top_k, order):
+        raise InputError("it has no fill_mask")
+
+    model = types.SimpleNamespace(
+        abilities=("find_replaced", "encode"), find_replaced=lambda texts: [pieces], fill_mask=fill_mask
+    )
+    assert main.answers(model, ["밥"]) == ["밥", "   25.0%  밥"]
+    assert json.loads(main.answers(model, ["밥"], as_json=True)[0]) == {"text": "밥", "pieces": pieces}
+    with pytest.raises(InputError, match="it has no fill_mask"):
+        main.answers(model, ["[MASK] 밥"])
+
+
 @pytest.mark.parametrize(
     ("fields", "texts", "prediction", "asked", "lines"),
     [

@@ -81,7 +81,9 @@ def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
     assert results["loss"] == pytest.approx(results["masked_lm_loss"] + 50 * results["replaced_token_loss"], rel=1e-6)
     assert 0 < results["replaced_token_share"] < 0.2
     model, generator = albert_tf.load(trained), albert_tf.load(trained / "generator")
-    assert model.abilities == ("encode", "similarity") and "fill_mask" in generator.abilities
+    assert model.abilities == ("find_replaced", "encode", "similarity") and "fill_mask" in generator.abilities
+    [pieces] = model.find_replaced(["오늘은 맑다"])
+    assert "".join(piece["text"] for piece in pieces) == "오늘은맑다"
     assert len(generator.fill_mask(["오늘은 [MASK]"])[0][0]) == 5
     with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
         model.fill_mask(["오늘은 [MASK]"])

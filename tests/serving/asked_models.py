@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_tf.finetuning import runner
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.signatures import DEFAULT, base, make_signatures
+from albert_tf.serving.signatures import DEFAULT, make_signatures
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
 
@@ -38,7 +38,7 @@ def _output_function(task, model):
 
 def traced(asked, name=DEFAULT):
     """Returns the graph of one signature; tracing all of them takes seconds."""
-    return base._traced(make_signatures(asked).functions()[name])
+    return make_signatures(asked).trace_one(name)
 
 
 def answers_of(asked, name=DEFAULT):

@@ -27,7 +27,7 @@ class Signatures(abc.ABC):
 
     def __init__(self, trained: TrainedModel):
         self._model, self._task, self._tokenizer = trained.model, trained.task, trained.tokenizer
-        self._guesses_pieces = trained.guesses_pieces
+        self._guesses_pieces, self._finds_replaced = trained.guesses_pieces, trained.finds_replaced
         self._max_seq_length = trained.max_seq_length
         self._inputs = TextInputs(trained.tokenizer, trained.max_seq_length)
 
@@ -41,14 +41,15 @@ class Signatures(abc.ABC):
 
     def trace(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
         """Returns what to save: the functions as graphs, for any number of strings."""
-        return {name: _traced(function) for name, function in self.functions().items()}
+        return {name: self.trace_one(name) for name in self.functions()}
 
+    def trace_one(self, name: str) -> collections.abc.Callable[..., Outputs]:
+        """Returns the graph of one of the functions."""
+        function = self.functions()[name]
+        specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
 
-def _traced(function):
-    specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
+        def compute(*texts):
+            # What is no UTF-8 becomes U+FFFD here, so that all parts of the graph read the same characters.
+            return function(*(tf.strings.unicode_transcode(text, "UTF-8", "UTF-8") for text in texts))
 
-    def compute(*texts):
-        # What is no UTF-8 becomes U+FFFD here, so that all parts of the graph read the same characters.
-        return function(*(tf.strings.unicode_transcode(text, "UTF-8", "UTF-8") for text in texts))
-
-    return tf.function(compute, autograph=False, input_signature=specs).get_concrete_function()
+        return tf.function(compute, autograph=False, input_signature=specs).get_concrete_function()

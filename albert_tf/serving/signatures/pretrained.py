@@ -7,6 +7,7 @@ from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
 
+FIND_REPLACED = "find_replaced"
 NUM_GUESSES = 10
 
 
@@ -14,7 +15,8 @@ class PretrainedSignatures(Signatures):
     """Of a model that was pre-trained and not fine-tuned; each takes `text` string [N].
 
     `serving_default` returns `mean` and `pooled` float32 [N, H], the average of the states of a text's pieces, [CLS]
-    and [SEP] among them, and what pre-training made of that of [CLS].
+    and [SEP] among them, and what pre-training made of that of [CLS]; `pooled` is left out where there is no pooler, or
+    where [CLS] sees nothing of the text.
 
     `pieces` returns, for S pieces of the longest text, `pieces` string [N, S], "" behind the last one of a text;
     `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; their
@@ -24,12 +26,17 @@ class PretrainedSignatures(Signatures):
     of them, `guesses` string [N, M, 10], the most probable pieces, their `probabilities` float32 [N, M, 10], "" and 0
     where a text has fewer masks, and `lengths` int32 [N], how many masks each has. It is left out where the folder
     lacks what guesses pieces.
+
+    `find_replaced`, of a discriminator, returns for S pieces of the longest text, [CLS] and [SEP] left out, `pieces`,
+    `begins`, `ends` and `lengths` as above, and `probabilities` float32 [N, S] of having been replaced, 0 behind the
+    last piece of a text.
     """
 
     def functions(self):
         """Returns the functions; see `Signatures`."""
         guesses = {"fill_mask": self._fill_mask} if self._guesses_pieces else {}
-        return {DEFAULT: self._embed, "pieces": self._embed_pieces, **guesses}
+        replaced = {FIND_REPLACED: self._find_replaced} if self._finds_replaced else {}
+        return {DEFAULT: self._embed, "pieces": self._embed_pieces, **guesses, **replaced}
 
     def _embed(self, text):
         return compute_by_length(self._embed_group, self._inputs.encode(text))
@@ -37,7 +44,8 @@ class PretrainedSignatures(Signatures):
     def _embed_group(self, batch):
         outputs = self._encode(batch)
         mean = mean_state(outputs["sequence_output"], batch["input_mask"])
-        return {"mean": mean, **({"pooled": outputs["pooled_output"]} if "pooled_output" in outputs else {})}
+        is_pooled = "pooled_output" in outputs and not self._model.config.is_causal
+        return {"mean": mean, **({"pooled": outputs["pooled_output"]} if is_pooled else {})}
 
     def _encode(self, batch):
         """Returns what the encoder does, in float32 whatever it computes in."""
@@ -80,6 +88,22 @@ class PretrainedSignatures(Signatures):
             "guesses": self._pieces(ids, tf.cast(is_mask[..., None], tf.int32)),
             "probabilities": tf.where(is_mask[..., None], probabilities, 0.0),
             LENGTHS: tf.cast(positions.row_lengths(), tf.int32),
+        }
+
+    def _find_replaced(self, text):
+        ids, *offsets = self._tokenizer.encode_with_offsets(text)
+        batch = self._inputs.pack(ids)
+        lengths = tf.reduce_sum(batch["input_mask"], axis=1) - 2
+        most = tf.maximum(0, tf.shape(batch["input_ids"])[1] - 2)  # where there is no text, nothing is
+        is_there = tf.sequence_mask(lengths, most)
+        found = compute_by_length(lambda group: {"logits": self._model(group)["replaced_token_logits"]}, batch)
+        begins, ends = (tf.cast(values.to_tensor(shape=[None, None]), tf.int32)[:, :most] for values in offsets)
+        return {
+            "pieces": self._pieces(batch["input_ids"][:, 1:-1], tf.cast(is_there, tf.int32)),
+            "begins": tf.where(is_there, begins, 0),
+            "ends": tf.where(is_there, ends, 0),
+            "probabilities": tf.where(is_there, tf.math.sigmoid(found["logits"][:, 1:-1]), 0.0),
+            LENGTHS: lengths,
         }
 
     def _pieces(self, ids, is_there):
