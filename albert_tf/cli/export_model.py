@@ -45,21 +45,22 @@ def tokenizer_from_flags(given):
 
 
 @contextlib.contextmanager
-def our_model(folder):
+def our_model(folder, needs_tokenizer):
     """Gives the folder, or while it lasts one of ours with the model of another library."""
     source = format_of(folder)
     if source is None:
         yield folder
         return
-    with as_ours(folder, source) as ours:
+    with as_ours(folder, source, needs_tokenizer) as ours:
         yield ours.path
 
 
 def main():
     given = resolved_flags()
     app.require(model_dir=given.model_dir, output_dir=given.output_dir)
-    with our_model(given.model_dir) as model_dir:
-        path = export_model(model_dir, given.output_dir, given.weights, given.format, tokenizer_from_flags(given))
+    tokenizer = tokenizer_from_flags(given)
+    with our_model(given.model_dir, needs_tokenizer=tokenizer is None) as model_dir:
+        path = export_model(model_dir, given.output_dir, given.weights, given.format, tokenizer)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():

@@ -13,7 +13,7 @@ from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
-from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.tokenizer_files import NO_TOKENIZER, find_tokenizer
 from albert_tf.interchange.wordpiece_files import read_pieces
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
@@ -63,19 +63,23 @@ def format_of(folder: str) -> str | None:
 
 
 @contextlib.contextmanager
-def as_ours(folder: str, source: str) -> collections.abc.Iterator[OurFolder]:
+def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collections.abc.Iterator[OurFolder]:
     """Gives a folder of ours, which is gone afterwards, with the model of another library.
 
     Args:
         folder: Of the other library.
         source: Which one; what `format_of` returned.
+        needs_tokenizer: Whether the model is of no use without its tokenizer.
 
     Raises:
-        InputError: The model can't be converted.
+        InputError: The model can't be converted, or a tokenizer that is needed.
     """
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
         path = os.path.join(temporary, "model")
         sentences = convert_checkpoint(source, "albert_tf", folder, path)
+        lacking = next((each for each in sentences if each.startswith(NO_TOKENIZER)), None)
+        if lacking and needs_tokenizer:
+            raise InputError(f"{folder}: {lacking}")
         reasons = [sentence.partition(NO_TASK)[2] for sentence in sentences if NO_TASK in sentence]
         yield OurFolder(path, reasons[0] if reasons else None)
 

@@ -37,6 +37,9 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
 
+# What notes begin with of models without one.
+NO_TOKENIZER = "no tokenizer: "
+
 
 @dataclasses.dataclass(frozen=True)
 class FoundTokenizer:
@@ -87,9 +90,9 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
     except InputError as error:
         if options.vocab_file or options.spm_model_file or isinstance(error, _TwoTokenizersError):
             raise
-        return FoundTokenizer(None, sentencepiece_file, (f"no tokenizer: {error}",))
+        return FoundTokenizer(None, sentencepiece_file, (f"{NO_TOKENIZER}{error}",))
     if found is None:
-        note = "no tokenizer: there is none beside it; name one with `vocab_file` or `spm_model_file`"
+        note = f"{NO_TOKENIZER}there is none beside it; name one with `vocab_file` or `spm_model_file`"
         return FoundTokenizer(None, None, (note,))
     tokenizer, notes = found
     tokenizer, filled = _filled_up(tokenizer, vocab_size)
@@ -224,7 +227,7 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConf
             f"pip install {with_extra('huggingface')}"
         ) from error
     except InputError as error:
-        notes = [f"no tokenizer: {error}"]
+        notes = [f"{NO_TOKENIZER}{error}"]
         if isinstance(tokenizer, SentencePieceTokenizer):
             write_beside_others(tokenizer, folder)
         return notes

@@ -6,7 +6,13 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, refuse_trials, resolve_checkpoint
+from albert_tf.checkpoint_files import (
+    EVAL_RESULTS_FILE,
+    CheckpointReader,
+    only_model,
+    refuse_trials,
+    resolve_checkpoint,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
@@ -161,7 +167,7 @@ def load_trained(
         return load_finetuned(folder, source, tokenizer, dtype)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
-    objective = _pretrained_objective(settings, config)
+    objective = _pretrained_objective(settings, config, checkpoint)
     model = objective.make_model(dtype=dtype)
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     _check_encoder(model, missing, checkpoint, source)
@@ -171,11 +177,15 @@ def load_trained(
     return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained, *learnt)
 
 
-def _pretrained_objective(settings, config):
-    """Returns what a model was pre-trained for; of one that doesn't say it, the usual."""
+def _pretrained_objective(settings, config, checkpoint):
+    """Returns what a model was pre-trained for; of one that doesn't say it, what its heads tell, or the usual."""
     name = settings.get("objective")
     if name not in OBJECTIVES:
-        return make_objective(usual_objective(config), config)
+        heads = {variable.split("/")[1] for variable in only_model(CheckpointReader(checkpoint).shapes)}
+        if _REPLACED_TOKEN_HEAD.strip("/") not in heads:
+            return make_objective(usual_objective(config), config)
+        is_shared = _MASKED_LM_HEAD.strip("/") in heads
+        return make_objective("electra", config, options=DataOptions(settings={"share_generator": is_shared}))
     wanted = [each.name for each in OBJECTIVES[name].settings if not each.names_model]  # the model alone is asked
     own = {each: settings[each] for each in wanted if each in settings}
     return make_objective(name, config, options=DataOptions(settings=own))

@@ -83,6 +83,10 @@ def test_folder_of_transformers_is_asked_as_the_one_it_was_made_of(tmp_path, shi
     np.testing.assert_allclose(found.encode(TEXTS), shipped.encode(TEXTS), atol=1e-5)
     with pytest.raises(InputError, match=f"{folder} was pre-trained and not fine-tuned"):
         found.predict(["좋다"])
+    (folder / "albert_tf_tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "MecabTokenizer"}')
+    with pytest.raises(InputError, match=f"{folder}: no tokenizer: {folder}/tokenizer_config.json"):
+        albert_tf.load(folder)
 
 
 @pytest.mark.slow
