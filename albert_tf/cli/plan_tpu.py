@@ -127,8 +127,16 @@ def show_batch(given, tpus, figures_of, line):
         print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
 
 
-def show_plans(given, tpus, figures_of, line):
+def show_plans(given, tpus, figures_of, line, objective):
     """Prints, and writes if asked to, the largest batch of each TPU and what the recipe takes with it."""
+
+    def is_taken(batch_size):
+        try:
+            objective.check_batch_size(batch_size)
+        except InputError:
+            return False
+        return True
+
     plans = []
     for tpu in tpus:
         largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
@@ -137,6 +145,7 @@ def show_plans(given, tpus, figures_of, line):
             tpu.num_replicas,
             largest.batch_size,
             given.target_batch_size,
+            is_taken,
         )
         plans.append(make_plan(tpu, largest, parts, given.target_batch_size, given.num_train_steps))
     line.finish()
@@ -167,8 +176,11 @@ def plan(given):
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
         check_attention(strategy, given.attention, config, [given.max_seq_length])
     line = ProgressLine(sys.stderr)
-    show = show_batch if given.train_batch_size else show_plans
-    show(given, tpus, make_compiler(given, objective, line), line)
+    figures_of = make_compiler(given, objective, line)
+    if given.train_batch_size:
+        show_batch(given, tpus, figures_of, line)
+    else:
+        show_plans(given, tpus, figures_of, line, objective)
 
 
 def run():

@@ -20,6 +20,7 @@ from albert_tf.cli.pretraining_setup import check_batch_sizes, find_config, find
 from albert_tf.errors import InputError
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.tpu.chips import TPUS
+from albert_tf.training import Phase
 from albert_tf.training.devices.workers import has_several_workers
 from albert_tf.training.pace import measure_pace
 
@@ -84,9 +85,10 @@ def plan(phases, seconds_per_step: list[float] | None, name: str, basis: str) ->
     return Machine(name, basis, total / 3600, of_pass)
 
 
-def format_table(machines: list[Machine], num_steps: int) -> str:
+def format_table(machines: list[Machine], phases: list[Phase]) -> str:
     """Returns a table as lines of aligned columns."""
-    rows = [["", f"{num_steps:,} steps", "one pass over the data", ""]]
+    data = "the data" if len(phases) == 1 else "the last phase's data"
+    rows = [["", f"{phases[-1].end_step:,} steps", f"one pass over {data}", ""]]
     for machine in machines:
         times = ("-" if hours is None else format_seconds(3600 * hours) for hours in machine[2:])
         rows.append([machine.name, *times, machine.basis])
@@ -159,19 +161,22 @@ def tell(given, phases, flops, paces, machines):
         )
         return
     for phase, operations, pace in zip(phases, flops, paces):
+        # Not every objective knows its operations.
+        rate = f"; {operations / pace.seconds_per_step / 1e12:.3g} TFLOP/s" if operations else ""
         print(
             f"{pace.seconds_per_step:.3g} s a step of {phase.examples:,} examples of {phase.sequence_length} pieces, "
-            f"by {pace.num_steps:,} steps; {operations / pace.seconds_per_step / 1e12:.3g} TFLOP/s"
+            f"by {pace.num_steps:,} steps{rate}"
         )
-    print(f"\n{format_table(machines, phases[-1].end_step)}\n")
+    print(f"\n{format_table(machines, phases)}\n")
     print(
         f"estimated: the operations of a step at {_SHARE_OF_PEAK:.0%} of what the machine can do at most.\n"
         "Evaluations and checkpoints come on top."
     )
     if any(machine.hours is None for machine in machines):
         print(
-            f"-: operations alone can't tell: steps shorter than {_LEAST_SECONDS:g} s or, on a TPU, layers narrower "
-            f"than {_LEAST_WIDTH},\nwhere memory decides; plan_tpu.py uses the TPU's compiler."
+            f"-: operations alone can't tell: steps shorter than {_LEAST_SECONDS:g} s, an objective that doesn't count "
+            f"them or,\non a TPU, layers narrower than {_LEAST_WIDTH}, where memory decides; plan_tpu.py uses the "
+            "TPU's compiler."
         )
 
 

@@ -92,7 +92,8 @@ def set_up(given, known_run, config, strategy, entities) -> Setup:
         [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options],
         given,
         has_documents=any(
-            "document_ids" in learnt.batch_spec(each.max_seq_length) for learnt, each in zip(objectives, options)
+            learnt.separates_documents(learnt.batch_spec(each.max_seq_length))
+            for learnt, each in zip(objectives, options)
         ),
     )
     tf.keras.utils.set_random_seed(given.random_seed)

@@ -34,6 +34,7 @@ class MatchingHalves(PretrainingLoss):
     name = "halves"
     reads_all_states = True
     compares_examples = True
+    separates_documents = True
 
     def __init__(self, config, options):
         super().__init__(config, options)

@@ -100,6 +100,14 @@ class Objective(abc.ABC):
     def batch_spec(self, max_seq_length: int) -> BatchSpec:
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
 
+    def separates_documents(self, batch_spec: BatchSpec) -> bool:
+        """Returns whether pieces see those of their own document alone: here, whether the batch tells documents.
+
+        Args:
+            batch_spec: What `batch_spec` returned.
+        """
+        return "document_ids" in batch_spec
+
     def check_batch_size(self, batch_size: int) -> None:
         """Raises InputError if it can't learn from so many examples at once, a replica's or a part of them."""
         return

@@ -76,6 +76,10 @@ class Pretraining(Objective):
             spec |= loss.batch_spec(max_seq_length)
         return spec
 
+    def separates_documents(self, batch_spec):
+        """Returns whether the batch tells documents or a loss finds them; see `Objective`."""
+        return super().separates_documents(batch_spec) or any(loss.separates_documents for loss in self._losses)
+
     def loss_weights(self, batch):
         """Returns the weight of each loss; see `Objective`."""
         return {loss.loss_name: loss.weight(batch) for loss in self._losses}

@@ -65,6 +65,7 @@ class PretrainingLoss(abc.ABC):
         reads: What the names begin with of the model's variables that no other loss depends on.
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
+        separates_documents: Whether `encoder_inputs` finds documents that no feature of the batch tells.
         fills_masks: Whether it teaches what stands where there is a [MASK].
         predicts_next: Whether it teaches which piece comes next.
     """
@@ -74,6 +75,7 @@ class PretrainingLoss(abc.ABC):
     reads: tuple[str, ...] = ()
     reads_all_states: bool = False
     compares_examples: bool = False
+    separates_documents: bool = False
     fills_masks: bool = False
     predicts_next: bool = False
 

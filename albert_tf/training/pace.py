@@ -51,7 +51,11 @@ def measure_pace(
         phase: On what.
         seconds: How long to measure, after compiling and a warm-up. One step at least is measured.
         tell: Called with the steps and the seconds so far.
+
+    Raises:
+        InputError: Batches of that size can't be trained on.
     """
+    phase.check_batch_size(objective, strategy)
     with strategy.scope():
         optimizer = settings.make_optimizer(
             learnt_variables(objective, models), models[MAIN_MODEL].compute_dtype, objective.followers(models)

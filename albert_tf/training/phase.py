@@ -6,7 +6,8 @@ import dataclasses
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.objectives.objective import BatchSpec, batch_sizes
+from albert_tf.objectives.objective import BatchSpec, Objective, batch_sizes
+from albert_tf.training.devices.batches import per_replica_batch_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Phase:
         """Pieces of each sequence, of which an example may have several; 0 where batches are not of pieces."""
         ids = self.batch_spec.get("input_ids")
         return ids.shape[-1] if ids is not None else 0
+
+    def check_batch_size(self, objective: Objective, strategy: tf.distribute.Strategy) -> None:
+        """Raises InputError if the replicas can't share a batch, or the objective can't learn from a part of one."""
+        parts = self.gradient_accumulation_steps
+        size = per_replica_batch_size(strategy, self.examples, "train_batch_size", parts)
+        objective.check_batch_size(size // parts)
 
     def make_host_dataset(self, start_step: int, host_index: int = 0, num_hosts: int = 1) -> tf.data.Dataset:
         """Returns what `make_dataset` makes, once it is known to fit.

@@ -15,7 +15,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import UNTRAINED, UNTRAINED_FILE
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
-from albert_tf.training.devices.batches import BatchLengths, per_replica_batch_size, suitable_lengths
+from albert_tf.training.devices.batches import BatchLengths, suitable_lengths
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator, with_scores
@@ -320,9 +320,7 @@ class TrainingRun:
                 f"`num_train_steps={self.settings.num_train_steps}`; make them equal"
             )
         for phase in phases:
-            parts = phase.gradient_accumulation_steps
-            size = per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
-            self.objective.check_batch_size(size // parts)
+            phase.check_batch_size(self.objective, self._strategy)
 
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""

@@ -2,11 +2,18 @@
 
 import json
 import pathlib
+import types
 
 import pytest
+from tiny_config import tiny_config
 
+from albert_tf.cli.plan_tpu import show_plans
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange.huggingface_config import read_published_config
+from albert_tf.objectives import make_objective
+from albert_tf.progress_line import ProgressLine
+from albert_tf.tpu.chips import TPUS
+from albert_tf.tpu.planner import Figures
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
@@ -20,6 +27,20 @@ def plan(run_script):
         return run_script("plan_tpu.py", **{name: value for name, value in arguments.items() if value is not None})
 
     return run
+
+
+def test_plan_has_no_parts_that_a_training_refuses(capsys):
+    objective = make_objective("hybrid", tiny_config(masked_lm_is_shifted=True))
+    figures = Figures(temporary_bytes=1, argument_bytes=1, bytes_accessed=1e9, flops=1e12, compile_seconds=1.0)
+
+    def figures_of(tpu, batch_size, parts=1):
+        return figures if batch_size // parts <= 184 else None
+
+    for target, parts in ((4096, 4), (4000, None)):
+        given = types.SimpleNamespace(target_batch_size=target, num_train_steps=9, json=True, output_dir=None)
+        show_plans(given, [TPUS["v5e-8"]], figures_of, ProgressLine(), objective)
+        (plan,) = json.loads(capsys.readouterr().out)["plans"]
+        assert plan["gradient_accumulation_steps"] == parts
 
 
 @pytest.fixture

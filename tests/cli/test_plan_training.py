@@ -1,13 +1,15 @@
 """plan_training.py: measures the training that the flags ask for, estimates other machines, and writes nothing."""
 
 import json
+import types
 
 import pytest
 import tensorflow as tf
 
-from albert_tf.cli.plan_training import ESTIMATED, MEASURED, estimates, format_table, plan
+from albert_tf.cli.plan_training import ESTIMATED, MEASURED, estimates, format_table, plan, tell
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.training import Phase
+from albert_tf.training.pace import Pace
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_training_of_the_flags_is_measured_and_nothing_is_written(plan_training,
     assert " s a step of 4 examples of 32 pieces, by " in result.output
     names = [line.split("  ")[0] for line in result.output.splitlines() if line.endswith((MEASURED, ESTIMATED))]
     assert names == ["this machine", "T4, in float32", "v5e-1", "v5e-8"]
-    assert "operations alone can't tell: steps shorter than 0.02 s or" in result.output
+    assert "operations alone can't tell: steps shorter than 0.02 s, an objective" in result.output
     assert contents(tmp_path) == before
 
 
@@ -69,10 +71,29 @@ def test_each_phase_has_its_own_pace():
 
 def test_table_has_times_people_read():
     machines = [plan([phase(7200)], [0.5], "this machine", MEASURED), plan([phase(7200)], None, "T4", ESTIMATED)]
-    assert format_table(machines, 7200).splitlines()[1:] == [
+    assert format_table(machines, [phase(7200)]).splitlines()[1:] == [
         "this machine      1:00:00                       -  measured",
         "T4                      -                       -  estimated",
     ]
+
+
+def test_table_says_which_steps_and_data_its_times_are_of():
+    machines = [plan([phase(90), phase(100)], [1.0, 5.0], "this machine", MEASURED)]
+    assert format_table(machines, [phase(100)]).split("\n")[0].split("  ")[-2:] == [
+        "100 steps",
+        "one pass over the data",
+    ]
+    assert (
+        format_table(machines, [phase(90), phase(100)]).split("\n")[0].endswith("one pass over the last phase's data")
+    )
+
+
+def test_of_an_objective_that_counts_no_operations_no_rate_is_told(capsys):
+    phases, machines = [phase(100)], [plan([phase(100)], None, name, ESTIMATED) for name in estimates([0], 768)]
+    tell(types.SimpleNamespace(json=False), phases, [0], [Pace(4, 2.0)], machines)
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == "0.5 s a step of 4 examples of 0 pieces, by 4 steps"
+    assert "an objective that doesn't count them" in told
 
 
 def test_several_trainings_are_refused(plan_training, tmp_path, assert_refused):

@@ -131,6 +131,10 @@ class Distillation(Objective):
         masked = self._masked_lm.batch_spec(max_seq_length) if self._masked_lm else {}
         return encoder_batch_spec(max_seq_length) | masked
 
+    def separates_documents(self, batch_spec):
+        """Returns whether the examples are halves, which are found as they are read; see `Objective`."""
+        return self._are_halves
+
     def loss_weights(self, batch):
         """Returns the number of pieces, and of masked ones; see `Objective`."""
         num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
