@@ -96,6 +96,18 @@ def test_another_licence_than_a_share_alike_one_is_told(begun_with, license_name
     assert "is under cc-by-sa-4.0, which" in warning and warning.endswith(f"not under {license_name}")
 
 
+@pytest.mark.parametrize(("card", "license_name"), [("# A model\n", "mit"), (OTHER, None)])
+def test_another_licence_than_that_of_a_share_alike_teacher_is_told(begun_with, tmp_path, card, license_name):
+    teacher = tmp_path / "teacher"
+    teacher.mkdir()
+    (teacher / "README.md").write_text(KLUE)
+    settings = {**begun_with(card), "teacher": {"path": str(teacher / "model.ckpt-1"), "index_sha256": None}}
+    warning = share_alike_warning(settings, license_name)
+    assert warning.startswith("warning: the teacher of this model is under cc-by-sa-4.0, which")
+    assert warning.endswith(f"not under {license_name or facts_of(OTHER)['license']}")
+    assert share_alike_warning(settings, "cc-by-sa-4.0") is None
+
+
 @pytest.mark.parametrize(
     ("card", "license_name"), [(KLUE, "cc-by-sa-4.0"), (KLUE, "CC-BY-SA-4.0"), (KLUE, None), (OTHER, "mit")]
 )
