@@ -10,6 +10,7 @@ from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.start_card import (
     carried_facts,
     facts_of,
+    license_beside,
     share_alike_warning,
     with_base_model,
 )
@@ -129,3 +130,10 @@ def test_card_of_a_run_carries_the_licence_on(begun_with, tmp_path):
     assert facts_of(card.read_text()) == facts_of(KLUE)
     write_model_card(str(run), model, None, license_name="mit")
     assert facts_of(card.read_text()) == {"license": "mit", "base_model": "klue/roberta-base"}
+
+
+@pytest.mark.parametrize(("card", "expected"), [(KLUE, "cc-by-sa-4.0"), ("---\nlicense: cc0-1.0\n---\n", "cc0-1.0")])
+def test_licence_of_a_model_is_its_own(begun_with, card, expected):
+    checkpoint = begun_with(card)["init_checkpoint"]["path"]
+    assert license_beside(checkpoint) == {"license": expected}
+    assert license_beside(begun_with("# A model\n")["init_checkpoint"]["path"]) == {}

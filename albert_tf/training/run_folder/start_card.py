@@ -58,6 +58,12 @@ def carried_facts(settings: dict, present_card: str = "", license_name: str | No
     return of_license | {key: facts[key] for facts in (of_start, present) for key in (_BASE_MODEL,) if key in facts}
 
 
+def license_beside(checkpoint: str) -> Facts:
+    """Returns what the card in the folder of a checkpoint says of the model's own licence; nothing where it doesn't."""
+    facts = _facts_of_card_beside(checkpoint)
+    return {key: facts[key] for key in _OF_LICENSE if key in facts}
+
+
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     """Returns a sentence if a licence is not the one under which a model has to be shared on that a run learnt from.
 
@@ -89,12 +95,17 @@ def _facts_of_start(settings):
     return start if _LICENSE in start else start | {key: teacher[key] for key in _OF_LICENSE if key in teacher}
 
 
-def _facts_beside(checkpoint):
+def _facts_of_card_beside(checkpoint):
     path = find_beside_checkpoint(checkpoint, CARD_FILE)
     if path is None:
         return {}
     with tf.io.gfile.GFile(path, "rb") as file:
-        facts = facts_of(file.read().decode("utf-8", errors="replace"))
+        return facts_of(file.read().decode("utf-8", errors="replace"))
+
+
+def _facts_beside(checkpoint):
+    """Returns what the card of a checkpoint says that goes on to what is made of it."""
+    facts = _facts_of_card_beside(checkpoint)
     is_given_away = str(facts.get(_LICENSE)).lower() in _DEDICATIONS
     return {key: value for key, value in facts.items() if key not in _OF_LICENSE or not is_given_away}
 
