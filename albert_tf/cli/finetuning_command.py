@@ -129,7 +129,7 @@ class FinetuningCommand:
         if settings.teacher and train_file:
             settings = with_our_teacher(settings)
             teacher = _load_teacher(settings, task, tokenizer, strategy)
-            train_file = taught(task, teacher, train_file, tokenizer, tuple(settings.unlabelled_file))
+            train_file = taught(task, teacher, train_file, tokenizer, tuple(settings.unlabelled_file), dev_file)
         task.config = _with_dropout(settings, task, train_file, known_run)
         run_settings = _make_run_settings(settings, task, train_file)
         tf.keras.utils.set_random_seed(settings.random_seed)
@@ -141,7 +141,7 @@ class FinetuningCommand:
             if known_run:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)
             run.restore()
-        elif not self._train(settings, run, train_file, dev_file):
+        elif not self._train(settings, run, train_file, dev_file, teacher):
             app.exit_stopped(run.stopped_by)
         linear = linear_scores(run, train_file, dev_file) if dev_file and settings.baselines else None
         of_teacher = teacher.scores(task, dev_file.examples) if dev_file and teacher else None
@@ -198,14 +198,14 @@ class FinetuningCommand:
             print(f"--max_seq_length={length}, {reason}", flush=True)
         return dataclasses.replace(settings, token_dropout=dropout, max_seq_length=length)
 
-    def _train(self, settings, run, train_file, dev_file):
+    def _train(self, settings, run, train_file, dev_file, teacher):
         places = {name: getattr(settings, name) for name in (*self.place_names, "unlabelled_file")}
         known = run.objective.settings()
         more_settings = {
             "command": self.name,
             "dev_fraction": settings.dev_fraction,
             **{name: getattr(settings, name) for name in self.setting_names if name not in known},
-            **_identity_of_teacher(settings),
+            **_identity_of_teacher(settings, teacher),
             FOUND_AT: {name: _absolute(place) for name, place in places.items() if place},
         }
         data = {}  # what tells the data of each file of results, as far as they are there
@@ -241,13 +241,14 @@ def _load_teacher(settings, task, tokenizer, strategy):
     return teacher
 
 
-def _identity_of_teacher(settings):
+def _identity_of_teacher(settings, teacher):
     """Returns what tells the teacher, and what is learnt from it; nothing where there is none."""
-    if not settings.teacher:
+    if teacher is None:
         return {}
     files = settings.unlabelled_file
     return {
         "teacher": checkpoint_identity(settings.teacher),
+        "teacher_setup": teacher.setup_sha256,
         "unlabelled_files": runner.identity_of(tuple(files)) if files else None,
         **{name: getattr(settings, name) for name in TEACHER_SETTINGS},
     }

@@ -7,7 +7,7 @@ import tempfile
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials
+from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials, resolve_checkpoint
 from albert_tf.cli.run_flags import KnownRun
 from albert_tf.cli.tokenizer_flags import load_any_tokenizer
 from albert_tf.config import AlbertConfig
@@ -41,10 +41,18 @@ def with_our_teacher(settings):
     A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
 
     Raises:
-        InputError: The model can't be converted.
+        InputError: The model can't be converted, or a checkpoint is named that is not the best of its folder.
     """
-    if settings.teacher and tf.io.gfile.exists(f"{settings.teacher}.index"):
-        settings = dataclasses.replace(settings, teacher=os.path.dirname(settings.teacher))
+    teacher = settings.teacher
+    if teacher and tf.io.gfile.exists(f"{teacher}.index"):
+        folder = os.path.dirname(teacher) or "."
+        best = resolve_checkpoint(folder)
+        if "teacher" in settings.given and best and os.path.basename(best) != os.path.basename(teacher):
+            raise InputError(
+                f"--teacher={teacher}: the teacher would be {best}, the best or newest checkpoint of that folder; name "
+                "the folder, or put this checkpoint into a folder of its own"
+            )
+        settings = dataclasses.replace(settings, teacher=folder)
     return _with_ours(settings, "teacher", "converted_teacher")
 
 

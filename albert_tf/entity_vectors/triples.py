@@ -13,6 +13,9 @@ from albert_tf.rows.lines import decode, read_lines
 # More would tell the scores no more exactly, and take long: each is compared with all entities.
 _MOST_HELD_OUT = 5_000
 
+# What tables have above their triples; here every line is one.
+_HEADERS = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("subject", "relation", "object"))
+
 
 class Triples(typing.NamedTuple):
     """What is known of some entities.
@@ -36,7 +39,8 @@ def read_triples(path: str | os.PathLike) -> Triples:
     Names are in NFC, without spaces around them; lines of nothing but spaces are left out.
 
     Raises:
-        InputError: The file can't be read, a line holds no triple, or there are fewer than two entities.
+        InputError: The file can't be read, a line holds no triple but perhaps a header, or there are fewer than two
+            entities.
     """
     path = os.fspath(path)
     entities: dict[str, int] = {}
@@ -52,6 +56,10 @@ def read_triples(path: str | os.PathLike) -> Triples:
             raise InputError(
                 f"{path}, line {line.number}: a triple must be a head, a relation and a tail, separated by tabs. "
                 f"Received: {shorten(text)!r}"
+            )
+        if not triples and tuple(map(str.lower, names)) in _HEADERS:
+            raise InputError(
+                f"{path}, line {line.number}: {shorten(text)!r} names the columns, and is no triple; remove the line"
             )
         head, relation, tail = names
         first = entities.setdefault(head, len(entities))

@@ -11,6 +11,7 @@ from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.soft_labels import TAUGHT, has_label
 from albert_tf.finetuning.task import ERRORS_FILE
+from albert_tf.rows.bad_rows import tell_once
 from albert_tf.rows.row_file import write_rows
 
 
@@ -51,6 +52,7 @@ class Regression(LabelledTextTask):
     def soft_features(self, examples, features, teacher):
         """Returns the teacher's numbers, float32 [N, 1]; see `FinetuningTask`."""
         scores = np.array([[prediction["score"]] for prediction in teacher.predict(examples)], np.float32)
+        _warn_of_other_scale(scores[:, 0], [_number(example.label) for example in examples])
         return {TAUGHT: self.of_rows(scores, features)}
 
     def outputs(self, batch, model):
@@ -104,6 +106,19 @@ def write_differences(path: str, examples: list[LabelledText], predictions: list
         numbers = (f"{predictions[row]['score']:.4f}", f"{differences[row]:+.4f}")
         rows.append([lines[row], examples[row].label, *numbers, *examples[row].columns.values()])
     write_rows(path, rows)
+
+
+def _warn_of_other_scale(scores, labels):
+    """Tells if a teacher's numbers are further from the labels than one number for all; correlations don't show it."""
+    if None in labels:
+        return
+    errors = np.square(scores - np.array(labels)).mean()
+    if errors > np.var(labels):
+        tell_once(
+            f"warning: the teacher's numbers, {scores.min():.2f} to {scores.max():.2f}, are further from the labels of "
+            f"the same texts, {min(labels):g} to {max(labels):g}, than the mean of these is; check that it was "
+            "fine-tuned on the same scale"
+        )
 
 
 def _number(text):

@@ -2,6 +2,8 @@
 
 import collections.abc
 import dataclasses
+import hashlib
+import json
 
 import numpy as np
 import tensorflow as tf
@@ -43,6 +45,12 @@ class Teacher:
         self._evaluator = Evaluator(strategy, task, {"model": model})
         self._batch_size = batch_size
         self._lengths = suitable_lengths(strategy)
+
+    @property
+    def setup_sha256(self) -> str:
+        """SHA-256 of what its answers follow from besides its weights."""
+        values = [self.task.config.to_dict(), self.task.settings(), self.tokenizer.identity, self.max_seq_length]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def check(self, task: FinetuningTask, tokenizer: Tokenizer, max_seq_length: int) -> None:
         """Checks that it can teach a task.
@@ -104,6 +112,7 @@ def taught(
     file: "runner.EncodedFile",
     tokenizer: Tokenizer,
     unlabelled: tuple[str, ...] = (),
+    dev_file: "runner.EncodedFile | None" = None,
 ) -> "runner.EncodedFile":
     """Returns a training file with what a teacher says of it, and of files without labels, which join it.
 
@@ -113,14 +122,22 @@ def taught(
         file: The training file.
         tokenizer: What it is encoded with.
         unlabelled: Further files, of whose texts the teacher alone speaks.
+        dev_file: What the task is evaluated on; texts that are in it too are told of.
 
     Raises:
         InputError: A file can't be used.
     """
     parts = [(file.examples, file.features, 1.0)]
+    of_dev = set(map(task.texts_of, dev_file.examples)) - {()} if dev_file else set()
     for path in unlabelled:
         examples = task.read_unlabelled(path)
         tell_once(f"{len(examples):,} texts of {path} are added to the training, with the teacher's answers alone")
+        count = sum(task.texts_of(example) in of_dev for example in examples)
+        if count:
+            tell_once(
+                f"warning: {count:,} of them are also in {dev_file.name}, so if the teacher was trained on their "
+                "labels, the scores are better than on new texts"
+            )
         parts.append((examples, task.encode(examples, tokenizer, file.max_seq_length), 0.0))
     wanted = task.batch_spec(file.max_seq_length).keys()
     rows = []

@@ -19,6 +19,7 @@ from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trac
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.huggingface import differences, takes_special_tokens_in_text, to_tokenizers
+from albert_tf.training.run_folder.start_card import license_beside
 from albert_tf.whole_folders import new_folder
 
 FORMATS = ("saved_model", "litert", "onnx")
@@ -120,6 +121,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "checkpoint": os.path.basename(trained.checkpoint),
         "config": trained.config.to_dict(),
         "metrics": trained.results,
+        **license_beside(trained.checkpoint),
     }
 
 

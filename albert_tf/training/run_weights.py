@@ -80,12 +80,14 @@ class RunWeights:
         if init_checkpoint:
             at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary)
         else:
-            self._log("training from random weights")
-            if initialize is not None:
-                self._log(initialize())
-            elif (begun := self._objective.begin(model)) is not None:
+            begun = self._objective.begin(model) if initialize is None else None
+            if begun is None:
+                self._log("training from random weights")
+            else:
                 line, at_random = begun
                 self._log(line)
+            if initialize is not None:
+                self._log(initialize())
             begin_as_followers(self._objective, self._models)
         check_is_told(model)
         self.untrained = [name for name in at_random if name.startswith(untouched)]

@@ -2,9 +2,11 @@
 
 import dataclasses
 import hashlib
+import json
 
 import tensorflow as tf
 
+from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import Objective
 from albert_tf.optimization import AdamW
@@ -114,7 +116,10 @@ def begin_as_followers(objective: Objective, models: dict[str, tf.keras.Model]) 
 
 
 def frozen_identities(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, str]:
-    """Returns the SHA-256 of the content of each frozen model, by its name."""
+    """Returns the SHA-256 of the content of each frozen model, by its name, and of the configs of ours.
+
+    Weights alone don't tell how often a shared block is applied.
+    """
     identities = {}
     for model_name in objective.frozen_models:
         digest = hashlib.sha256()
@@ -122,4 +127,7 @@ def frozen_identities(objective: Objective, models: dict[str, tf.keras.Model]) -
             digest.update(name.encode())
             digest.update(variable.numpy().tobytes())
         identities[model_name] = digest.hexdigest()
+        if isinstance(models[model_name], AlbertModel):
+            config = json.dumps(models[model_name].config.to_dict(), sort_keys=True)
+            identities[f"{model_name}_config"] = hashlib.sha256(config.encode()).hexdigest()
     return identities

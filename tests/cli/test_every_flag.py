@@ -254,8 +254,8 @@ def pretraining(folder, models, shards, longer_shards):
     }
     second = {"phase2_input_file": longer_shards / "train.tfrecord", "phase2_start_step": 1}
     distil = {"objective": "distil", "teacher": models["pre-trained"]["init_checkpoint"]}
-    taught = {"teacher": distil["teacher"], "distillation": "logits", "relation_heads": 4, "teacher_layer": 0}
-    taught["masked_lm_weight"] = 0.5
+    taught = {"teacher": distil["teacher"], "relation_heads": 4, "teacher_layer": 0, "masked_lm_weight": 0.5}
+    of_relations = {"relation_heads": OUT, "teacher_layer": OUT}
     held_out = {"held_out_file": shards / "held_out.tfrecord", "phase2_input_file": OUT}
     entity_vectors = data.write_entity_vectors(folder / "entity_vectors")
     special = {
@@ -277,6 +277,7 @@ def pretraining(folder, models, shards, longer_shards):
             Case("share_generator", True, {"objective": "electra", "generator_size": OUT}, is_alone=True)
         ],
         **{name: [Case(name, value, distil)] for name, value in taught.items()},
+        "distillation": [Case("distillation", "logits", {**distil, **of_relations})],
         "student_layers": [Case("student_layers", "0", {**distil, "init_checkpoint": OUT, "word_embeddings": OUT})],
         "entity_vectors": [
             Case("entity_vectors", entity_vectors, {"objective": "entities", "init_checkpoint": OUT}, is_alone=True)

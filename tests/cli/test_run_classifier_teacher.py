@@ -42,6 +42,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     result = classify(**flags)
     assert (result.code, result.errors) == (0, "")
     assert "5 texts of " in result.output and "are added to the training" in result.output
+    assert "are also in" not in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: accuracy {results['teacher_accuracy']:.4f}\n" in result.output
     assert results["num_examples"] == 7
@@ -60,6 +61,29 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     unlabelled.write_text("document\n다른 글\n", encoding="utf-8")
     result = classify(**flags, output_dir=again)
     assert result.code == 1 and "the content of its training data is not what it was (unlabelled.tsv)" in result.errors
+
+
+def test_teacher_of_another_config_is_another_one(classify, teacher, reviews, tmp_path):
+    other = shutil.copytree(teacher, tmp_path / "teacher")
+    flags = {"teacher": other, "unlabelled_file": reviews / "dev.tsv", "do_train": True, "do_eval": True}
+    result = classify(**flags)
+    assert result.code == 0 and f"warning: 7 of them are also in {reviews}/dev.tsv, so if the" in result.output
+    # A block that is shared is applied twice: the weights are the same.
+    path = other / "albert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 2}))
+    result = classify(**flags)
+    assert result.code == 1 and "the config, tokenizer or labels of its teacher have changed since" in result.errors
+
+
+def test_checkpoint_that_would_not_be_the_teacher_is_refused(classify, teacher, assert_refused, tmp_path):
+    other = shutil.copytree(teacher, tmp_path / "teacher")
+    newest = sorted(other.glob("model.ckpt-*.index"))[-1]
+    for path in other.glob(f"{newest.stem}.*"):
+        shutil.copy(path, other / path.name.replace(newest.stem, "model.ckpt-1"))
+    flags = {"teacher": other / "model.ckpt-1", "do_train": True}
+    told = assert_refused(lambda: classify(**flags), tmp_path)
+    assert told.startswith(f"--teacher={other}/model.ckpt-1: the teacher would be {other / newest.stem}, the best")
+    assert classify(teacher=other / newest.stem, do_train=True).code == 0
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_teacher_is_neither_trained_nor_saved(trained, checkpoint):
     assert not [name for name in variables_in(trained / "model.ckpt-4") if "teacher" in name]
     settings = json.loads((trained / "run_settings.json").read_text())
     assert settings["teacher"]["path"] == str(checkpoint / "model.ckpt-3")
-    assert settings["frozen_models"].keys() == {"teacher"}
+    assert settings["frozen_models"].keys() == {"teacher", "teacher_config"}
     assert read_results(trained).keys() == {"global_step", "loss", *RELATIONS}
     after = variables_in(checkpoint / "model.ckpt-3")
     assert all((after[name] == value).all() for name, value in before.items())
@@ -78,9 +78,8 @@ def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, wit
     flags = {**with_teacher, "albert_config_file": None, "student_layers": "0", "distillation": "logits"}
     result = pretrain(**flags)
     assert (result.code, result.errors) == (0, "")
-    assert (
-        "\nbeginning with layers 0 of " in result.output and "a masked_lm_loss that needs no context" in result.output
-    )
+    assert "beginning with layers 0 of " in result.output and "training from random weights" not in result.output
+    assert "a masked_lm_loss that needs no context" in result.output
     results = read_results(tmp_path / "run")
     losses = {"masked_lm_loss": 2, "logit_loss": 5, "cosine_loss": 1}
     assert results["loss"] == pytest.approx(sum(results[name] * factor for name, factor in losses.items()), rel=1e-6)
@@ -149,5 +148,17 @@ def test_teacher_of_another_vocabulary_is_refused(pretrain, with_teacher, checkp
     pieces = (other / "vocab.txt").read_text(encoding="utf-8").splitlines()
     (tmp_path / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n", encoding="utf-8")
     KoreanWordPieceTokenizer.from_vocab_file(str(tmp_path / "vocab.txt")).save(other)
-    message = assert_refused(lambda: pretrain(**{**with_teacher, "teacher": other}), tmp_path)
-    assert "has a different vocabulary from the data, which both models read piece by piece; make the " in message
+    for _ in range(2):
+        message = assert_refused(lambda: pretrain(**{**with_teacher, "teacher": other}), tmp_path)
+        assert "has a different vocabulary from the data, which both models read piece by piece; make the " in message
+        (other / "tokenizer.json").unlink(missing_ok=True)  # as in folders of the original
+
+
+def test_teacher_whose_shared_block_is_applied_more_often_is_another_one(pretrain, with_teacher, checkpoint, tmp_path):
+    other = shutil.copytree(checkpoint, tmp_path / "other")
+    flags = {**with_teacher, "teacher": other}
+    assert pretrain(**flags).code == 0
+    config = json.loads((other / "albert_config.json").read_text())
+    (other / "albert_config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
+    result = pretrain(**flags)
+    assert result.code == 1 and "the content of teacher_config, which it learns from, is not what" in result.errors

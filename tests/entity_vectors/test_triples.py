@@ -28,6 +28,10 @@ def test_names_are_read_in_nfc_and_each_triple_once(tmp_path):
         ("a\t \tc\n", "triples.tsv, line 1: a triple must be"),
         ("\n", "there must be at least two entities, and there are 0"),
         ("a\tb\ta\n", "there must be at least two entities, and there are 1"),
+        (
+            "Head\trelation\tTail\na\tb\tc\n",
+            "line 1: .Head relation Tail. names the columns, and is no triple",
+        ),
     ],
 )
 def test_what_is_no_triple_is_refused(tmp_path, content, message):

@@ -188,6 +188,29 @@ def test_labels_are_mapped_by_name():
         assert difference == f"has the labels {', '.join(other)}, but here they are bad, good"
 
 
+def test_teacher_of_another_scale_is_told(capsys):
+    examples = [LabelledText("a", None, str(number), 1) for number in range(5)]
+    for factor, is_told in ((1.0, False), (0.2, True)):
+        answers = [{"score": factor * number} for number in range(5)]
+        teacher = types.SimpleNamespace(predict=lambda _, answers=answers: answers)
+        found = Regression(CONFIG).soft_features(examples, {}, teacher)
+        np.testing.assert_allclose(found[TAUGHT][:, 0], factor * np.arange(5), rtol=1e-6)
+        assert ("check that it was fine-tuned on the same scale" in capsys.readouterr().out) == is_told
+
+
+@pytest.mark.parametrize("label_column", ["label", "good,bad"])
+def test_labels_of_texts_without_labels_are_not_read(tmp_path, label_column):
+    path = tmp_path / "texts.jsonl"
+    rows = ['{"document": "글", "label": ["a", "a"], "good": 7}', '{"document": "다른 글", "label": {"a": 1}}']
+    path.write_text("\n".join(rows), encoding="utf-8")
+    files = dataclasses.replace(DATASETS["tsv"], label_column=label_column, metrics=("micro_f1",))
+    kinds = [MultiLabel(CONFIG, ("good", "bad"), files)]
+    kinds += [Classification(CONFIG, ("good", "bad")), Regression(CONFIG, dataclasses.replace(DATASETS["tsv"]))]
+    for task in kinds:
+        found = task.read_unlabelled(str(path))
+        assert [(each.text, each.label) for each in found] == [("글", None), ("다른 글", None)]
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [((1.5, 1.0), "teacher_weight"), ((0.5, 0.0), "teacher_temperature")]

@@ -66,6 +66,12 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
     [
         ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits, layers"),
         ({}, {"relation_heads": 5}, "`relation_heads=5` must divide the width of the student, 16, and that of .* 24;"),
+        (
+            {},
+            {"distillation": "layers", "relation_heads": 2},
+            "`relation_heads=2` has no meaning for `distillation=layers`, only for relations; leave it out",
+        ),
+        ({}, {"distillation": "logits", "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
         ({}, {"relation_heads": -2}, "`relation_heads=-2` must divide"),
         ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be one of the 3 layers of `teacher=.*`, 0 to 2, or -1"),
         ({}, {"distillation": "logits"}, "compares states one by one, and hidden_size is 16 in the student and 24 in"),

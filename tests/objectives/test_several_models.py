@@ -124,7 +124,7 @@ def test_every_model_that_learns_is_resumed(trained, tmp_path):
 def test_frozen_model_is_part_of_the_identity_and_checked_at_every_resume(trained):
     folder, *_ = trained
     settings = json.loads((folder / "run_settings.json").read_text())
-    assert settings["frozen_models"].keys() == {"teacher"}
+    assert settings["frozen_models"].keys() == {"teacher", "teacher_config"}
     run, models = start(folder)
     assert run.train(phase())  # the same one
     table = named_variables(models["teacher"])["embeddings/word_embeddings"]

@@ -10,6 +10,7 @@ from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.start_card import (
     carried_facts,
     facts_of,
+    license_beside,
     share_alike_warning,
     with_base_model,
 )
@@ -96,6 +97,18 @@ def test_another_licence_than_a_share_alike_one_is_told(begun_with, license_name
     assert "is under cc-by-sa-4.0, which" in warning and warning.endswith(f"not under {license_name}")
 
 
+@pytest.mark.parametrize(("card", "license_name"), [("# A model\n", "mit"), (OTHER, None)])
+def test_another_licence_than_that_of_a_share_alike_teacher_is_told(begun_with, tmp_path, card, license_name):
+    teacher = tmp_path / "teacher"
+    teacher.mkdir()
+    (teacher / "README.md").write_text(KLUE)
+    settings = {**begun_with(card), "teacher": {"path": str(teacher / "model.ckpt-1"), "index_sha256": None}}
+    warning = share_alike_warning(settings, license_name)
+    assert warning.startswith("warning: the teacher of this model is under cc-by-sa-4.0, which")
+    assert warning.endswith(f"not under {license_name or facts_of(OTHER)['license']}")
+    assert share_alike_warning(settings, "cc-by-sa-4.0") is None
+
+
 @pytest.mark.parametrize(
     ("card", "license_name"), [(KLUE, "cc-by-sa-4.0"), (KLUE, "CC-BY-SA-4.0"), (KLUE, None), (OTHER, "mit")]
 )
@@ -117,3 +130,10 @@ def test_card_of_a_run_carries_the_licence_on(begun_with, tmp_path):
     assert facts_of(card.read_text()) == facts_of(KLUE)
     write_model_card(str(run), model, None, license_name="mit")
     assert facts_of(card.read_text()) == {"license": "mit", "base_model": "klue/roberta-base"}
+
+
+@pytest.mark.parametrize(("card", "expected"), [(KLUE, "cc-by-sa-4.0"), ("---\nlicense: cc0-1.0\n---\n", "cc0-1.0")])
+def test_licence_of_a_model_is_its_own(begun_with, card, expected):
+    checkpoint = begun_with(card)["init_checkpoint"]["path"]
+    assert license_beside(checkpoint) == {"license": expected}
+    assert license_beside(begun_with("# A model\n")["init_checkpoint"]["path"]) == {}

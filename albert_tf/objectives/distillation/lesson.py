@@ -43,6 +43,7 @@ class Lesson(abc.ABC):
         coefficients: Of the losses, by name.
         masked_lm_coefficient: Of the masked language model that is learnt beside where nobody says another one.
         metric_names: Metrics besides.
+        own_settings: The names of settings of `Distillation` that other ways don't read.
         auxiliary_models: The names of what `make_auxiliary_models` may return.
         reads_last_states: Whether it compares what the last block computes, so that nothing of it may be left out.
         reads_guesses: Whether it compares what the masked language models guess.
@@ -51,6 +52,7 @@ class Lesson(abc.ABC):
     coefficients: collections.abc.Mapping[str, float]
     masked_lm_coefficient: float
     metric_names: tuple[str, ...] = ()
+    own_settings: tuple[str, ...] = ()
     auxiliary_models: tuple[str, ...] = ()
     reads_last_states: bool = False
     reads_guesses: bool = False

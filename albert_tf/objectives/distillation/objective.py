@@ -56,7 +56,8 @@ class Distillation(Objective):
         options: Of the data, and the values of `SETTINGS`. Without a teacher there is a model, but nothing to train.
 
     Raises:
-        InputError: There is no such lesson, no such teacher, or the two models can't be compared.
+        InputError: There is no such lesson or teacher, a setting is for another lesson, or the two models can't be
+            compared.
     """
 
     title = "pre-training loss"
@@ -68,6 +69,7 @@ class Distillation(Objective):
         name = settings["distillation"]
         if name not in LESSONS:
             raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
+        _check_settings_of_others(name, settings)
         self._settings, self._lesson = dict(settings), LESSONS[name](settings)
         self.auxiliary_models = self._lesson.auxiliary_models
         weight = settings["masked_lm_weight"]
@@ -221,6 +223,18 @@ def _read_teacher(folder, source):
     if not any(tf.io.gfile.exists(f"{folder}{ending}") for ending in ("", ".index")):
         raise InputError(f"{source}: there is no such folder or checkpoint; name the folder of a model")
     return read_config(folder, source).replace(pooler=False)
+
+
+def _check_settings_of_others(name, settings):
+    """Checks that nothing is set that another lesson alone reads."""
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    for other, lesson in LESSONS.items():
+        for each in lesson.own_settings if other != name else ():
+            if settings[each] != defaults[each]:
+                raise InputError(
+                    f"`{each}={settings[each]}` has no meaning for `distillation={name}`, only for {other}; leave it "
+                    "out"
+                )
 
 
 def _check_model(config, whose):

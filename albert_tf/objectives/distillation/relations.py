@@ -24,6 +24,7 @@ class Relations(Lesson):
 
     coefficients = types.MappingProxyType({f"{name}_relation_loss": 1.0 for name in ("query", "key", "value")})
     masked_lm_coefficient = 0.0
+    own_settings = ("relation_heads", "teacher_layer")
 
     def check(self, config, teacher, source):
         """Checks the number of relation heads and the teacher's layer; see `Lesson`."""

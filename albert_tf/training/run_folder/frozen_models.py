@@ -11,6 +11,8 @@ from albert_tf.modeling.pretrained import find_checkpoint, load_weights, read_un
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import Vocabulary
 
 
 def load_frozen_models(
@@ -44,11 +46,13 @@ def load_frozen_models(
 def _check_pieces(folder, source, model, tokenizer):
     """Checks that a model knows the pieces of the data by the same ids."""
     path = find_beside_checkpoint(folder, TOKENIZER_FILE)
-    if path is None:
+    without_settings = None if path else find_beside_checkpoint(folder, VOCABULARY_FILE)
+    if path is None and without_settings is None:
         model.config.check_vocabulary(tokenizer.vocabulary)
         return
-    if load_tokenizer(os.path.dirname(path)).vocabulary.pieces != tokenizer.vocabulary.pieces:
+    known = load_tokenizer(os.path.dirname(path)).vocabulary if path else Vocabulary.from_file(without_settings)
+    if known.pieces != tokenizer.vocabulary.pieces:
         raise InputError(
             f"{source} has a different vocabulary from the data, which both models read piece by piece; make "
-            f"the data with the vocabulary of {os.path.dirname(path)}"
+            f"the data with the vocabulary of {os.path.dirname(path or without_settings)}"
         )

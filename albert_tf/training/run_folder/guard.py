@@ -38,12 +38,16 @@ _NO_FLAGS = {
     "command",
     "objective",
     "frozen_models",
+    "teacher_setup",
     "unlabelled_files",
     "tokenizer",
     "input_files",
     *(field.name for field in dataclasses.fields(AlbertConfig)),
 }
 _ANOTHER = "choose another folder"
+
+# What folders of earlier versions don't have, or of runs without command, evaluation or teacher.
+_NOT_ALWAYS_WRITTEN = ("objective", "command", "pooling", "eval_batch_size", "metrics", "teacher_setup")
 
 # What runs did before there was such a flag.
 _WITHOUT_FLAG = {
@@ -178,11 +182,13 @@ def _flatten(settings):
 def _is_same(name, then, now):
     if name in CHECKPOINTS:
         return is_same_checkpoint(then, now)
-    if name in ("objective", "command", "pooling", "eval_batch_size", "metrics") and None in (then, now):
-        return True  # a folder of a version that didn't write it, or of a run without command or evaluation
+    if name in _NOT_ALWAYS_WRITTEN and None in (then, now):
+        return True
     if name in _WITHOUT_FLAG:
         then, now = (_WITHOUT_FLAG[name] if value is None else value for value in (then, now))
         return then == now
+    if name == "frozen_models" and then and now:
+        return {**now, **then} == now  # earlier versions didn't write their configs
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name in ("train_file", "unlabelled_files") and then and now:
@@ -216,8 +222,10 @@ def _describe(name, then, now, folder):
             f"or choose another folder, with `init_checkpoint={folder}` to train on with other data"
         )
     if name == "frozen_models" and then and now:
-        changed = ", ".join(model for model in now if then.get(model) != now[model])
+        changed = ", ".join(each for each in now if then.get(each, now[each]) != now[each])
         return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
+    if name == "teacher_setup":
+        return f"the config, tokenizer or labels of its teacher have changed since; put them back, or {_ANOTHER}"
     if name == "entities" and then and now:
         return f"the entities that it knows have changed since; put the folder of `entity_vectors` back, or {_ANOTHER}"
     if name == "num_train_steps":

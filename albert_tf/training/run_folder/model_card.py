@@ -30,7 +30,9 @@ _OTHER_TAG = "feature-extraction"
 # Its hash tells whether somebody has changed the card since.
 _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 # Settings that stand in sections of their own.
-_NOT_OF_RECIPE = ("albert_config", "tokenizer", *CHECKPOINTS, "train_file", "data", "input_files", FOUND_AT)
+_NOT_OF_RECIPE = (
+    *("albert_config", "tokenizer", *CHECKPOINTS, "teacher_setup", "train_file", "data", "input_files", FOUND_AT),
+)
 
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
 _FAMILIES = {

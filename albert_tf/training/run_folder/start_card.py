@@ -16,6 +16,9 @@ _SHARE_ALIKE = ("cc-by-sa", "cc-by-nc-sa")
 # Those that give a work away and ask nothing: whoever makes something of it says alone under which licence that is.
 _DEDICATIONS = ("cc0-1.0", "pddl", "unlicense")
 
+# Settings of a run that name a model.
+_LEARNT_FROM = ("init_checkpoint", "teacher")
+
 Facts = dict[str, str | list[str]]
 
 
@@ -55,36 +58,54 @@ def carried_facts(settings: dict, present_card: str = "", license_name: str | No
     return of_license | {key: facts[key] for facts in (of_start, present) for key in (_BASE_MODEL,) if key in facts}
 
 
+def license_beside(checkpoint: str) -> Facts:
+    """Returns what the card in the folder of a checkpoint says of the model's own licence; nothing where it doesn't."""
+    facts = _facts_of_card_beside(checkpoint)
+    return {key: facts[key] for key in _OF_LICENSE if key in facts}
+
+
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
-    """Returns a sentence if a licence is not the one under which the model that a run began with has to be shared on.
+    """Returns a sentence if a licence is not the one under which a model has to be shared on that a run learnt from.
 
     Args:
         settings: The run's.
-        license_name: The licence that is asked for; None for none.
+        license_name: The licence that is asked for; None for none, so that the card has that of the model begun with.
     """
-    of_start = _facts_of_start(settings).get(_LICENSE, [])
-    licenses = [of_start] if isinstance(of_start, str) else of_start
-    share_alike = [name for name in licenses if name.lower().startswith(_SHARE_ALIKE)]
-    if license_name is None or not share_alike or license_name.lower() in map(str.lower, licenses):
-        return None
-    return (
-        f"warning: the model that this one started from is under {share_alike[0]}, which requires what is made "
-        f"of it to be shared under the same licence, not under {license_name}"
-    )
+    of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
+    chosen = of_start if license_name is None else [license_name]
+    for what, licenses in (("model that this one started from", of_start), ("teacher of this model", of_teacher)):
+        share_alike = [name for name in licenses if name.lower().startswith(_SHARE_ALIKE)]
+        if chosen and share_alike and not {*map(str.lower, chosen)} & {*map(str.lower, licenses)}:
+            return (
+                f"warning: the {what} is under {share_alike[0]}, which requires what is made of it to be shared under "
+                f"the same licence, not under {chosen[0]}"
+            )
+    return None
+
+
+def _licenses(settings, name):
+    """Returns the licences of a model that a run's settings name."""
+    found = _facts_beside((settings.get(name) or {}).get("path")).get(_LICENSE, [])
+    return [found] if isinstance(found, str) else found
 
 
 def _facts_of_start(settings):
     """Returns what is said of the model that a run began with, and if that has no licence, of its teacher's licence."""
-    start, teacher = (_facts_beside((settings.get(name) or {}).get("path")) for name in ("init_checkpoint", "teacher"))
+    start, teacher = (_facts_beside((settings.get(name) or {}).get("path")) for name in _LEARNT_FROM)
     return start if _LICENSE in start else start | {key: teacher[key] for key in _OF_LICENSE if key in teacher}
 
 
-def _facts_beside(checkpoint):
+def _facts_of_card_beside(checkpoint):
     path = find_beside_checkpoint(checkpoint, CARD_FILE)
     if path is None:
         return {}
     with tf.io.gfile.GFile(path, "rb") as file:
-        facts = facts_of(file.read().decode("utf-8", errors="replace"))
+        return facts_of(file.read().decode("utf-8", errors="replace"))
+
+
+def _facts_beside(checkpoint):
+    """Returns what the card of a checkpoint says that goes on to what is made of it."""
+    facts = _facts_of_card_beside(checkpoint)
     is_given_away = str(facts.get(_LICENSE)).lower() in _DEDICATIONS
     return {key: value for key, value in facts.items() if key not in _OF_LICENSE or not is_given_away}
 
