@@ -21,9 +21,9 @@ def load(folder=SHIPPED_MODEL):
             default the included small model.
 
     Returns:
-        A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`, of a
-        fine-tuned one `predict`, `encode` and `similarity`, of an export what it was exported with; a LiteRT export
-        predicts without TensorFlow.
+        A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`; a
+        causal one has `generate`, a discriminator of ELECTRA `find_replaced`. Of a fine-tuned folder it has `predict`,
+        `encode` and `similarity`, of an export what it was exported with; a LiteRT export predicts without TensorFlow.
 
     Raises:
         InputError: The folder holds none of these, or a library is missing that one of them needs.
