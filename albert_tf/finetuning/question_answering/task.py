@@ -264,7 +264,9 @@ class QuestionTask(FinetuningTask):
             lines.append(f"{inside:,} answers begin or end within a piece: what is learnt for them is a little longer")
         unknown = np.unique(features["question_indices"][features["start_positions"] < 0])
         if len(unknown):
-            left = "only the teacher's answers to these are learnt" if self.soft_labels else "these are not trained on"
+            left = "only the teacher's answers to these are learnt"
+            if self.soft_labels is None:
+                left = "these questions are not trained on"
             lines.append(
                 f"warning: {len(unknown):,} answers are not at their answer_start, the first of them that of question "
                 f"{examples[unknown[0]].id}; {left}"
