@@ -4,11 +4,11 @@ from albert_tf.serving.loading import TrainedModel
 
 # What a model must have been pre-trained to do, by what it is asked.
 _LEARNT = {
-    "fill_mask": "fill in what is missing, and so it has no fill_mask",
-    "score": "tell how probable pieces are, and so it has no score",
-    "choose": "tell how probable pieces are, and so it has no choose",
-    "generate": "continue texts, as with objective=causal or hybrid, and so it has no generate",
-    "find_replaced": "find replaced pieces, as with objective=electra, and so it has no find_replaced",
+    "fill_mask": "fill in what is missing",
+    "score": "tell how probable pieces are",
+    "choose": "tell how probable pieces are",
+    "generate": "continue texts, as with objective=causal or hybrid",
+    "find_replaced": "find replaced pieces, as with objective=electra",
 }
 
 
@@ -36,7 +36,7 @@ def why_lacking(loaded: TrainedModel, ability: str) -> str | None:
     if ability not in learnt:
         return None
     if not learnt[ability]:
-        return f"was not pre-trained to {_LEARNT[ability]}"
+        return f"was not pre-trained to {_LEARNT[ability]}, and so it has no {ability}"
     if ability == "find_replaced":
         return "has no replaced_token_head, which finds replaced pieces"
     return "has no masked_lm_head, which guesses missing pieces"
