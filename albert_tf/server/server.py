@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import select
 import signal
 import socket
+import struct
+import sys
 import time
 
 import h11
@@ -174,9 +177,10 @@ class Server(uvicorn.Server):
         await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
 
     async def _stop_listening(self, listeners):
-        """Accepts all that waits for it and closes at once, for what still waited then would be reset."""
+        """Accepts all that waits for it and closes, for what still waited then would be reset."""
         accepted = []
         for listener in listeners:
+            _let_nobody_in(listener)
             with contextlib.suppress(OSError):
                 while True:
                     accepted.append(listener.accept()[0])
@@ -210,6 +214,20 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
         f"{num_lost:,} were not",
         flush=True,
     )
+
+
+def _let_nobody_in(listener):
+    """Has Linux drop what comes from new clients: they try again a second later, and are refused then.
+
+    Those that came between the last `accept` and `close` would be taken for connected, and reset. See
+    Documentation/networking/filter.rst of Linux.
+    """
+    if sys.platform != "linux":
+        return
+    drop = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # struct sock_filter: return 0 bytes
+    program = struct.pack("HP", 1, ctypes.addressof(drop))  # struct sock_fprog
+    with contextlib.suppress(OSError):  # where that is forbidden, the moment between the two remains
+        listener.setsockopt(socket.SOL_SOCKET, 26, program)  # SO_ATTACH_FILTER
 
 
 def listen(options: ServerOptions) -> socket.socket:

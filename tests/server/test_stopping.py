@@ -36,6 +36,9 @@ class Clients:
                 connection = connection or await asyncio.open_connection("127.0.0.1", self._port)
             except ConnectionRefusedError:
                 return
+            except OSError as error:
+                self.lost.append((number, asked, error))
+                return
             asked += 1
             text = f"{number} {asked}"
             try:
