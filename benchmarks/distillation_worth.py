@@ -28,6 +28,7 @@ flags.DEFINE_string("output_dir", None, "Folder for everything.", required=True)
 flags.DEFINE_string("teacher", os.path.join(ROOT, "models", "albert_ko_small"), "Folder of the model to distil.")
 flags.DEFINE_string("albert_config_file", os.path.join(ROOT, "configs", "albert_ko_half.json"), "The student.")
 flags.DEFINE_integer("num_train_steps", 800, "Steps of 32 examples, of relations.", 1)
+flags.DEFINE_integer("num_pretrainings", 1, "Pre-trainings of each student, each with its own seed.", 1)
 flags.DEFINE_list("num_labels", ["1000"], "How many labelled reviews to draw.")
 flags.DEFINE_integer("num_seeds", 3, "How many draws of each size.", 1)
 
@@ -52,8 +53,8 @@ CONTESTANTS = {
 }
 
 
-def pretrain(name, contestant):
-    """Pre-trains a contestant and returns the folder of its run."""
+def pretrain(name, contestant, number):
+    """Pre-trains a contestant, with a seed of its own for each number from 1, and returns the folder of its run."""
     folder = os.path.join(FLAGS.output_dir, name.replace(" ", "_"))
     num_steps = round(FLAGS.num_train_steps / contestant.step)
     settings = {}
@@ -70,13 +71,18 @@ def pretrain(name, contestant):
             num_train_steps=num_steps,
             num_warmup_steps=num_steps // 20,
             eval_every_steps=num_steps,
+            random_seed=12344 + number,
             **settings,
         )
     return folder
 
 
 def main(_):
-    runs = {name: pretrain(name, contestant) for name, contestant in CONTESTANTS.items()}
+    runs = {}
+    for number in range(1, 1 + FLAGS.num_pretrainings):
+        for contestant, ways in CONTESTANTS.items():
+            name = contestant if number == 1 else f"{contestant} {number}"
+            runs[name] = pretrain(name, ways, number)
     arguments = [
         f"--data_dir={FLAGS.data_dir}",
         f"--output_dir={os.path.join(FLAGS.output_dir, 'nsmc')}",
