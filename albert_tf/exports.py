@@ -6,6 +6,7 @@ import typing
 
 import numpy as np
 
+from albert_tf.cores import num_usable_cores
 from albert_tf.errors import InputError
 from albert_tf.json_types import check_types
 
@@ -92,7 +93,7 @@ def threads_per_batch(card: dict[str, typing.Any]) -> int:
 
     Of a small model one: several wait for each other more than they compute, and are better used for several batches.
     """
-    return 1 if card["config"]["hidden_size"] < _LARGE_HIDDEN_SIZE else os.cpu_count()
+    return 1 if card["config"]["hidden_size"] < _LARGE_HIDDEN_SIZE else num_usable_cores()
 
 
 def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:

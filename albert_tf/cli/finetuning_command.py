@@ -220,6 +220,8 @@ def _check_teacher_settings(settings):
     for name in ("unlabelled_file", *TEACHER_SETTINGS):
         if name in settings.given and not settings.teacher:
             raise InputError(f"--{name} has an effect only with a teacher; name one with --teacher, or leave it out")
+    if "teacher" in settings.given and settings.teacher and not settings.do_train:
+        raise InputError("--teacher has an effect only in training; add --do_train, or leave --teacher out")
 
 
 def _load_teacher(settings, task, tokenizer, strategy):

@@ -5,9 +5,12 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask, MultiLabel
+from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.finetuning.labels import check_labels
 from albert_tf.interchange.portable_model import PortableModel
+
+_TWO_TEXTS = DataFiles(text_column="premise", text_pair_column="hypothesis")
 
 
 def known_settings(
@@ -68,7 +71,9 @@ def _make_task(model: PortableModel) -> FinetuningTask:
     if model.task in ("classify", "multi_label"):
         labels = model.labels or tuple(map(str, range(model.num_outputs)))
         check_labels(labels, "its labels")
-        return {"classify": Classification, "multi_label": MultiLabel}[model.task](model.config, labels)
+        # Formats of others don't say whether a text or two are read; that one follows from another takes two.
+        files = _TWO_TEXTS if any(label.lower() == "entailment" for label in labels) else DATASETS["tsv"]
+        return {"classify": Classification, "multi_label": MultiLabel}[model.task](model.config, labels, files)
     if model.task == "tag":
         labels = model.labels or ()
         types = tuple(label.removeprefix("B-") for label in labels if label.startswith("B-"))

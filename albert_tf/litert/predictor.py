@@ -9,6 +9,7 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs
+from albert_tf.cores import num_usable_cores
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
 from albert_tf.files import sha256_of
@@ -59,7 +60,7 @@ class LiteRTPredictor(LoadedModel):
         interpreter = _load(self._path, self._num_threads)
         self._check_labels(interpreter)
         self._idle.put(interpreter)
-        self._workers = concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // self._num_threads), "litert")
+        self._workers = concurrent.futures.ThreadPoolExecutor(max(1, num_usable_cores() // self._num_threads), "litert")
 
     @property
     def identity(self) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import collections
 import gc
 import logging
-import os
 import time
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -13,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
+from albert_tf.cores import num_usable_cores
 from albert_tf.exports import Export, rows_of, threads_per_batch
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
@@ -50,7 +50,7 @@ class Application:
             _MAX_BATCH_BYTES,
             options.max_waiting,
             batch_sizes.observe,
-            max(1, os.cpu_count() // threads_per_batch(model.card)),
+            max(1, num_usable_cores() // threads_per_batch(model.card)),
         )
         paths = [f"/v1/models/{name}{version}" for version in ("", f"/versions/{model.version}")]
         fixed = {"/v2/health/live": {"live": True}, "/v2/health/ready": {"ready": True}}

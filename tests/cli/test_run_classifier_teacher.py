@@ -95,6 +95,7 @@ def test_checkpoint_that_would_not_be_the_teacher_is_refused(classify, teacher, 
         ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight has an effect only with a teacher; name one with"),
         ({"teacher_temperature": 0.0}, "--teacher_temperature must be a number greater than 0. Received: 0.0"),
         ({"unlabelled_file": "nowhere.tsv"}, "can't read nowhere.tsv"),
+        ({"do_train": False, "do_eval": True}, "--teacher has an effect only in training; add --do_train, or leave"),
     ],
 )
 def test_what_can_not_teach_is_one_sentence(classify, teacher, assert_refused, tmp_path, changes, sentence):

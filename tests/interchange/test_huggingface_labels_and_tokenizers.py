@@ -138,6 +138,26 @@ def test_labels_are_those_of_the_config_or_it_is_said(transformers, tmp_path, sa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("labels", [("Entailment", "neutral", "contradiction"), ("not_entailment", "entailment")])
+def test_what_tells_entailment_reads_pairs(transformers, tmp_path, sample_tokenizer, labels):
+    import torch
+
+    sizes = {**TINY_BERT, "vocab_size": len(sample_tokenizer.vocabulary)}
+    config = transformers.BertConfig(**sizes, id2label=dict(enumerate(labels)))
+    theirs = randomized(transformers.BertForSequenceClassification(config))
+    theirs.save_pretrained(tmp_path / "theirs")
+    sample_tokenizer.vocabulary.to_file(tmp_path / "theirs" / "vocab.txt")
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}')
+    tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "theirs")
+    model = albert_tf.load(tmp_path / "theirs")
+    (found,) = model.predict([("비가 온다", "날씨가 맑다")])
+    expected = torch.softmax(theirs(**tokenizer("비가 온다", "날씨가 맑다", return_tensors="pt")).logits, -1)[0]
+    np.testing.assert_allclose([found["probabilities"][label] for label in labels], expected.tolist(), atol=1e-5)
+    with pytest.raises(InputError, match="input 0 must be a tuple of two strings"):
+        model.predict(["비가 온다"])
+
+
+@pytest.mark.slow
 def test_questions_are_answered_without_a_pooler(transformers, tmp_path, sample_tokenizer):
     config = transformers.AlbertConfig(**{**TINY_ALBERT, "vocab_size": len(sample_tokenizer.vocabulary)})
     randomized(transformers.AlbertForQuestionAnswering(config)).save_pretrained(tmp_path / "theirs")

@@ -6,6 +6,7 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.cores import num_usable_cores
 from albert_tf.training.devices.whole_step import WholeStepStrategy
 
 _PCI_DEVICES = "/sys/bus/pci/devices"
@@ -67,8 +68,7 @@ def _devices(strategy):
 
 
 def _describe_cpu(num_replicas):
-    # How many cores this process may use, where the system tells that.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = num_usable_cores()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
     return f"1 CPU ({cores} core{'s' * (cores > 1)}, {memory:.1f} GiB){replicas}"
