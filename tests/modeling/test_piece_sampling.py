@@ -10,11 +10,11 @@ from albert_tf.modeling.kernels.piece_sampling import sample_pieces
 scipy_stats = pytest.importorskip("scipy.stats")
 
 
-def draw(logits, count):
-    """Draws pieces from logits [V], which the one unit of every state multiplies."""
+def draw(logits, count, dtype="float32"):
+    """Draws pieces from logits [V], which the one unit of every state, of this dtype, multiplies."""
     table = tf.constant(logits, tf.float32)[:, None]
     draws = tf.random.stateless_uniform([count], [1, 2])
-    return sample_pieces(tf.ones([count, 1]), table, tf.zeros([len(logits)]), draws).numpy()
+    return sample_pieces(tf.ones([count, 1], dtype), table, tf.zeros([len(logits)]), draws).numpy()
 
 
 def p_value(pieces, probabilities):
@@ -27,11 +27,13 @@ def p_value(pieces, probabilities):
     return scipy_stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("vocab_size", [5, 256, 700])
-def test_frequencies_are_the_probabilities(vocab_size):
+def test_frequencies_are_the_probabilities(vocab_size, dtype):
     logits = np.random.default_rng(vocab_size).normal(scale=2.0, size=vocab_size)
+    logits = tf.cast(tf.cast(logits, dtype), tf.float64).numpy()  # what a model that computes in it predicts
     probabilities = np.exp(logits) / np.exp(logits).sum()
-    pieces = draw(logits, 100_000)
+    pieces = draw(logits, 100_000, dtype)
     assert p_value(pieces, probabilities) > 1e-3
     warmer = np.exp(logits / 1.05) / np.exp(logits / 1.05).sum()
     assert p_value(pieces, warmer) < 1e-3

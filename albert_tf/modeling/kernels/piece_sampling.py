@@ -2,8 +2,9 @@
 
 One uniform number for each piece decides, by the inverse of the distribution function: it is drawn where the batch is
 made, so that an example's pieces are the same on whichever replica it is computed. (Noise for each logit, as the Gumbel
-trick of google-research/electra needs, would be drawn V times as often.) Logits, sums and comparisons are in float32:
-in bfloat16 a sum of thousands of probabilities stands still.
+trick of google-research/electra needs, would be drawn V times as often.) The products are those of the loss, in the
+dtype of the states, so that what is drawn is what the model predicts; probabilities, sums and comparisons are in
+float32: in bfloat16 a sum of thousands of probabilities stands still.
 
 python -m benchmarks.objective_steps        (what it takes of a step)
 """
@@ -30,7 +31,7 @@ def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: t
         bias: float32 [V].
         draws: float32 [N], uniform in [0, 1).
     """
-    states, table, bias = (tf.stop_gradient(tf.cast(values, tf.float32)) for values in (states, table, bias))
+    states, table, bias = map(tf.stop_gradient, (states, tf.cast(table, states.dtype), bias))
     # What fills the last block up is never drawn. The table is padded, and not the logits, which are far more.
     padding = -table.shape[0] % _PIECES_IN_A_BLOCK
     padded_table = tf.pad(table, [[0, padding], [0, 0]])
@@ -66,7 +67,9 @@ def _sample_rows(logits, bias, draws):
     block = _count_until(ends, target, num_blocks)
     before = tf.gather(ends - block_sums, block, batch_dims=1)
     logits_within = tf.gather(tf.reshape(logits, [-1, num_blocks, _PIECES_IN_A_BLOCK]), block, batch_dims=1)
-    logits_within += tf.gather(tf.reshape(bias, [num_blocks, _PIECES_IN_A_BLOCK]), block)
+    logits_within = tf.cast(logits_within, tf.float32) + tf.gather(
+        tf.reshape(bias, [num_blocks, _PIECES_IN_A_BLOCK]), block
+    )
     within = tf.cumsum(tf.exp(logits_within - largest[:, None]), axis=-1)
     return block * _PIECES_IN_A_BLOCK + _count_until(within, target - before[:, None], _PIECES_IN_A_BLOCK)
 
@@ -74,7 +77,7 @@ def _sample_rows(logits, bias, draws):
 @fused
 def _block_sums(logits, bias):
     """Returns the largest logit of each row [N], and the sums of exp(logit - largest) of its blocks [N, blocks]."""
-    logits += bias
+    logits = tf.cast(logits, tf.float32) + bias
     largest = tf.reduce_max(logits, axis=-1)
     blocks = tf.reshape(
         tf.exp(logits - largest[:, None]), [-1, logits.shape[1] // _PIECES_IN_A_BLOCK, _PIECES_IN_A_BLOCK]
