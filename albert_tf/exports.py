@@ -96,6 +96,11 @@ def threads_per_batch(card: dict[str, typing.Any]) -> int:
     return 1 if card["config"]["hidden_size"] < _LARGE_HIDDEN_SIZE else num_usable_cores()
 
 
+def batches_at_once(card: dict[str, typing.Any]) -> int:
+    """Returns how many batches are best computed at the same time, given the model's card."""
+    return max(1, num_usable_cores() // threads_per_batch(card))
+
+
 def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
     """Returns what a model says of each text, JSON values by name.
 

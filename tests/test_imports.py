@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "checkpoint_files": {"errors", "files", "json_types"},
     "setting_checks": {"errors"},
     "progress_line": set(),
+    "cores": set(),
     "shipped_files": {"errors"},
     "plot_labels": set(),
     "child_process": set(),
@@ -35,7 +36,7 @@ MAY_IMPORT = {
     "corpus": BASE | {"text_encoding", "progress_line", "text_fields", "saved_datasets"},
     # None of these imports TensorFlow.
     "rows": {"errors", "text_encoding", "file_errors", "files", "text_fields", "corpus"},
-    "exports": {"errors", "json_types"},
+    "exports": {"errors", "json_types", "cores"},
     "litert": {
         "errors",
         "text_encoding",
@@ -69,7 +70,16 @@ MAY_IMPORT = {
     "optimization": {"errors", "config", "compilation"},
     "objectives": {"errors", "config", "setting_checks", "mentions", "entity_vectors", "pretraining_data", "modeling"},
     "training": BASE
-    | {"folder_lock", "checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
+    | {
+        "cores",
+        "folder_lock",
+        "checkpoint_files",
+        "progress_line",
+        "tokenization",
+        "modeling",
+        "optimization",
+        "objectives",
+    },
     "trials": BASE | {"folder_lock", "checkpoint_files", "training"},
     "pretraining": BASE
     | {

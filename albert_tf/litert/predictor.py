@@ -9,9 +9,8 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs
-from albert_tf.cores import num_usable_cores
 from albert_tf.errors import InputError, with_extra
-from albert_tf.exports import threads_per_batch
+from albert_tf.exports import batches_at_once, threads_per_batch
 from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
@@ -60,7 +59,7 @@ class LiteRTPredictor(LoadedModel):
         interpreter = _load(self._path, self._num_threads)
         self._check_labels(interpreter)
         self._idle.put(interpreter)
-        self._workers = concurrent.futures.ThreadPoolExecutor(max(1, num_usable_cores() // self._num_threads), "litert")
+        self._workers = concurrent.futures.ThreadPoolExecutor(batches_at_once(self.card), "litert")
 
     @property
     def identity(self) -> str:

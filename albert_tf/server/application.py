@@ -12,8 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
-from albert_tf.cores import num_usable_cores
-from albert_tf.exports import Export, rows_of, threads_per_batch
+from albert_tf.exports import Export, batches_at_once, rows_of
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
 from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, ServerOptions, too_long_head
@@ -50,7 +49,7 @@ class Application:
             _MAX_BATCH_BYTES,
             options.max_waiting,
             batch_sizes.observe,
-            max(1, num_usable_cores() // threads_per_batch(model.card)),
+            batches_at_once(model.card),
         )
         paths = [f"/v1/models/{name}{version}" for version in ("", f"/versions/{model.version}")]
         fixed = {"/v2/health/live": {"live": True}, "/v2/health/ready": {"ready": True}}
