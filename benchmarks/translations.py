@@ -18,7 +18,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.rows.row_file import RowFile
 from albert_tf.tokenization import load_tokenizer
 from benchmarks.machine import computes_in_bfloat16
@@ -66,9 +66,9 @@ def latin_vectors(pairs: list[tuple[str, str]]) -> list[np.ndarray]:
     return [normalized(each) + noise.normal(0, 1e-9, each.shape).astype(np.float32) for each in vectors]
 
 
-def mean_states(model: AlbertForPreTraining, tokenizer, texts: list[str], language: int) -> list[np.ndarray]:
+def mean_states(encoder: AlbertEncoder, tokenizer, texts: list[str], language: int = 0) -> list[np.ndarray]:
     """Returns the mean of a text's states after the embeddings and after each block, float32 [N, H] each."""
-    room = model.config.max_position_embeddings - 2
+    room = encoder.config.max_position_embeddings - 2
     cls, sep = map(tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]"))
     means = []
     for begin in range(0, len(texts), _BATCH):
@@ -79,7 +79,7 @@ def mean_states(model: AlbertForPreTraining, tokenizer, texts: list[str], langua
         is_text = mask * tf.cast((tf.range(rows.shape[1]) > 0) & (tf.range(rows.shape[1]) <= lengths), tf.int32)
         languages = tf.fill(rows.shape, language)
         inputs = {"input_ids": rows, "input_mask": mask, "language_ids": languages}
-        states = model.encoder(inputs, output_hidden_states=True)["hidden_states"]
+        states = encoder(inputs, output_hidden_states=True)["hidden_states"]
         weights = tf.cast(is_text, tf.float32)[:, :, None]
         means.append([tf.reduce_sum(each * weights, 1) / tf.reduce_sum(weights, 1) for each in states])
     return [tf.concat(each, 0).numpy() for each in zip(*means)]
@@ -95,7 +95,7 @@ def compare(folder: str, pairs: list[tuple[str, str]]) -> None:
     model, tokenizer = AlbertForPreTraining.from_pretrained(folder, verbose=False), load_tokenizer(folder)
     print(f"{'chance':44} {1 / len(pairs):6.1%}  {1 / len(pairs):6.1%}")
     show("words and numbers in Latin letters", *latin_vectors(pairs))
-    sides = [mean_states(model, tokenizer, list(texts), number) for number, texts in enumerate(zip(*pairs))]
+    sides = [mean_states(model.encoder, tokenizer, list(texts), number) for number, texts in enumerate(zip(*pairs))]
     for layer, (first, second) in enumerate(zip(*sides)):
         where = f"after block {layer}" if layer else "embeddings"
         show(f"mean states, {where}", normalized(first), normalized(second))
