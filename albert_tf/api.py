@@ -22,7 +22,8 @@ def load(folder=SHIPPED_MODEL):
 
     Returns:
         A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`; a
-        causal one has `generate`, a discriminator of ELECTRA `find_replaced`. Of a fine-tuned folder it has `predict`,
+        causal one has `generate` in place of `fill_mask`, one of `hybrid` both, a discriminator of ELECTRA
+        `find_replaced`. Of a fine-tuned folder it has `predict`,
         `encode` and `similarity`, of an export what it was exported with; a LiteRT export predicts without TensorFlow.
 
     Raises:

@@ -34,7 +34,9 @@ _ANSWERS_FILE = "answers"
 
 _BYTES_PER_PART = 1 << 22
 
-_PROGRESS_TYPES = {"num_parts": int, "num_lines": int, "num_bad_lines": int, "sha256": str}
+_OF_PREDICTOR = ("num_cut", "num_unknown")
+_REQUIRED = {"num_parts": int, "num_lines": int, "num_bad_lines": int, "sha256": str}
+_PROGRESS_TYPES = {**_REQUIRED, **dict.fromkeys(_OF_PREDICTOR, int)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +66,16 @@ class BatchOptions:
 
 @dataclasses.dataclass
 class _Progress:
-    """How far a run is: of so many parts and lines the answers are written; the digest is of the lines."""
+    """How far a run is: of so many parts and lines the answers are written; the digest is of the lines.
+
+    The predictor's `num_cut` and `num_unknown` are counted too, for they are told at the end of the last run.
+    """
 
     num_parts: int = 0
     num_lines: int = 0
     num_bad_lines: int = 0
+    num_cut: int = 0
+    num_unknown: int = 0
     digest: "hashlib._Hash" = dataclasses.field(default_factory=hashlib.sha256)
 
     def read(self, line):
@@ -86,7 +93,7 @@ class _Progress:
 
     def to_dict(self):
         """Returns it as JSON values."""
-        counts = {name: getattr(self, name) for name in ("num_parts", "num_lines", "num_bad_lines")}
+        counts = {name: getattr(self, name) for name in ("num_parts", "num_lines", "num_bad_lines", *_OF_PREDICTOR)}
         return {**counts, "sha256": self.digest.hexdigest()}
 
 
@@ -157,18 +164,21 @@ def _predict(predictor, input_file, output_file, options, overwrite, summarize):
         empty(folder)
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
+    before = {name: getattr(progress, name) - getattr(predictor, name) for name in _OF_PREDICTOR}
     report = _Report(input_file)
     for part in _parts(lines, options.batch_size * options.batches_per_part):
         answers = _answers(predictor, rows, part, options)
         write_part(_part_file(folder, progress.num_parts), answers)
         progress.add(part, answers)
+        for name in _OF_PREDICTOR:
+            setattr(progress, name, before[name] + getattr(predictor, name))
         write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
         report.update(progress.num_lines, part[-1].position)
     report.finish()
-    if predictor.num_cut:
-        print(f"warning: {counted(predictor.num_cut, 'input')} longer than the model can read; their ends are left out")
-    if predictor.num_unknown:
-        with_unknown = counted(predictor.num_unknown, "input")
+    if progress.num_cut:
+        print(f"warning: {counted(progress.num_cut, 'input')} longer than the model can read; their ends are left out")
+    if progress.num_unknown:
+        with_unknown = counted(progress.num_unknown, "input")
         print(f"warning: {with_unknown} with words that the vocabulary can't spell, which the model reads as [UNK]")
     parts = [_part_file(folder, number) for number in range(progress.num_parts)]
     if summarize is not None:
@@ -186,14 +196,15 @@ def _take_up(folder, settings, lines, overwrite):
     path = os.path.join(folder, PROGRESS_FILE)
     if not gfile_for(path).exists(path):
         return _Progress()
-    found = check_types(read_json(path, "the progress"), _PROGRESS_TYPES, path, _PROGRESS_TYPES)
+    found = check_types(read_json(path, "the progress"), _PROGRESS_TYPES, path, _REQUIRED)
     differing = next((name for name, value in settings.items() if found.get(name) != value), None)
     progress = _Progress()
     if differing is None:
         while progress.num_lines < found["num_lines"] and (line := next(lines, None)):
             progress.read(line)
         if progress.digest.hexdigest() == found["sha256"]:
-            progress.num_parts, progress.num_bad_lines = found["num_parts"], found["num_bad_lines"]
+            for name in ("num_parts", "num_bad_lines", *_OF_PREDICTOR):
+                setattr(progress, name, found.get(name, 0))  # earlier versions did not count all of them
             return progress
         differing = "input_file"
     if overwrite:

@@ -8,6 +8,7 @@ import albert_tf
 from albert_tf.cli import answered_file, app, command
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import InputError
+from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.rows.bad_rows import counted
 from albert_tf.serving.generated_rows import GeneratedRows
 
@@ -62,15 +63,20 @@ def main():
     if not given.input_file:
         raise InputError("--text and --input_file are missing; give one of them")
     app.require(output_file=given.output_file)
-    input_file, asked = answered_file.find_input(given), []
 
-    def make_rows():
-        asked.append(GeneratedRows(albert_tf.load(given.model_dir), **settings))
-        return asked[0]
+    def print_stopped_short(answers):
+        if count := count_stopped(answers, POSITIONS):
+            where = "at the model's last position"
+            print(f"{counted(count, 'text')} stopped before --max_pieces={given.max_pieces}, {where}")
 
-    answered_file.answer(given, input_file, make_rows, further_settings=settings, batches_per_part=_BATCHES_PER_PART)
-    if count := asked[0].num_stopped_short:
-        print(f"{counted(count, 'text')} stopped before --max_pieces={given.max_pieces}, at the model's last position")
+    answered_file.answer(
+        given,
+        answered_file.find_input(given),
+        lambda: GeneratedRows(albert_tf.load(given.model_dir), **settings),
+        print_stopped_short,
+        further_settings=settings,
+        batches_per_part=_BATCHES_PER_PART,
+    )
 
 
 def _check_no_file(given):

@@ -114,8 +114,8 @@ def _check_no_mask(texts):
 
 
 def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:
-    """Returns how many texts ended for a reason."""
-    return sum(answer["stopped_by"] == by for answer in answers)
+    """Returns how many texts ended for a reason; an error in place of an answer has none."""
+    return sum(answer.get("stopped_by") == by for answer in answers)
 
 
 def _draws(text, seed, count):

@@ -18,6 +18,7 @@ from albert_tf.files import write_json
 from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
 from albert_tf.interchange.task_settings import known_settings
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
+from albert_tf.objectives import what_was_learnt
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -31,7 +32,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
-    behind; what the run knows to be untrained is kept, and of a fine-tuned model its task, so that it can be asked.
+    behind; what the run knows to be untrained is kept, and its task or objective, so that the model can be asked.
     The files come into the folder together, at the end.
 
     Args:
@@ -60,9 +61,11 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
-        _, of_task, _ = known_settings(read_settings(folder) or {}, config, keeps_thresholds=True)
-        if of_task:  # of a fine-tuned model `albert_tf.load` needs to know for what
-            write_json(os.path.join(temporary, SETTINGS_FILE), of_task)
+        settings = read_settings(folder) or {}
+        _, of_task, _ = known_settings(settings, config, keeps_thresholds=True)
+        # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
+        if kept := of_task or what_was_learnt(settings):
+            write_json(os.path.join(temporary, SETTINGS_FILE), kept)
         for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
             if tf.io.gfile.exists(os.path.join(folder, file)):
                 tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))

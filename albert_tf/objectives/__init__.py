@@ -25,6 +25,7 @@ from albert_tf.objectives.registry import (
     make_objective,
     register,
     usual_objective,
+    what_was_learnt,
 )
 from albert_tf.objectives.replaced_tokens import SETTINGS as SETTINGS_OF_ELECTRA
 from albert_tf.objectives.replaced_tokens import ReplacedTokens
@@ -63,4 +64,5 @@ __all__ = [
     "make_objective",
     "register",
     "usual_objective",
+    "what_was_learnt",
 ]

@@ -69,6 +69,18 @@ def all_settings() -> list[Setting]:
     return [setting for known in OBJECTIVES.values() for setting in known.settings]
 
 
+def what_was_learnt(settings: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """Returns what of a run's settings tells its objective: the name, and the values of its own settings.
+
+    Folders of models are left out, for they only matter in training. Nothing is returned where the name is not known.
+    """
+    known = OBJECTIVES.get(settings.get("objective"))
+    if known is None:
+        return {}
+    own = [setting.name for setting in known.settings if not setting.names_model]
+    return {name: settings[name] for name in ("objective", *own) if name in settings}
+
+
 def default_objective(packing: Packing) -> str:
     """Returns what is learnt from a packing where nobody says otherwise: what has it among its first packings."""
     takes_it = [name for name, known in OBJECTIVES.items() if packing.name in known.packings]

@@ -3,7 +3,6 @@
 import collections.abc
 import typing
 
-from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.serving.asked_rows import AskedRows
 from albert_tf.serving.pretrained_model import PretrainedModel
 
@@ -15,9 +14,6 @@ class GeneratedRows(AskedRows):
         model: The model.
         **settings: Of `PretrainedModel.generate`.
 
-    Attributes:
-        num_stopped_short: How many of the texts so far stopped where the model has no more positions.
-
     Raises:
         InputError: The model has no `generate`, or a setting is out of range.
     """
@@ -25,13 +21,11 @@ class GeneratedRows(AskedRows):
     def __init__(self, model: PretrainedModel, **settings: typing.Any):
         super().__init__(model)
         model.generate([], **settings)  # which checks both before a file is read
-        self._settings, self.num_stopped_short = settings, 0
+        self._settings = settings
 
     def predict(self, inputs: collections.abc.Sequence[str], batch_size: int) -> list[dict[str, typing.Any]]:
         """Returns how each text goes on; see `PretrainedModel.generate`."""
-        answers = self._model.generate(inputs, **self._settings, batch_size=batch_size)
-        self.num_stopped_short += count_stopped(answers, POSITIONS)
-        return answers
+        return self._model.generate(inputs, **self._settings, batch_size=batch_size)
 
     def _check(self, texts):
         self._model.check_room(texts)

@@ -22,7 +22,7 @@ from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
-from albert_tf.objectives import OBJECTIVES, DataOptions, make_objective, usual_objective
+from albert_tf.objectives import DataOptions, make_objective, usual_objective, what_was_learnt
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -79,6 +79,11 @@ class TrainedModel:
     def finds_replaced(self) -> bool:
         """Whether it tells which pieces of a text were replaced, with a head that was trained."""
         return self.discriminates and self._has(_REPLACED_TOKEN_HEAD)
+
+    @property
+    def pools(self) -> bool:
+        """Whether it has a pooler that was trained, whose [CLS] has seen the text."""
+        return self.config.pooler and not self.config.is_causal and self._has(_POOLER)
 
     @property
     def discriminates(self) -> bool:
@@ -179,16 +184,14 @@ def load_trained(
 
 def _pretrained_objective(settings, config, checkpoint):
     """Returns what a model was pre-trained for; of one that doesn't say it, what its heads tell, or the usual."""
-    name = settings.get("objective")
-    if name not in OBJECTIVES:
+    learnt = what_was_learnt(settings)
+    if not learnt:
         heads = {variable.split("/")[1] for variable in only_model(CheckpointReader(checkpoint).shapes)}
         if _REPLACED_TOKEN_HEAD.strip("/") not in heads:
             return make_objective(usual_objective(config), config)
         is_shared = _MASKED_LM_HEAD.strip("/") in heads
         return make_objective("electra", config, options=DataOptions(settings={"share_generator": is_shared}))
-    wanted = [each.name for each in OBJECTIVES[name].settings if not each.names_model]  # the model alone is asked
-    own = {each: settings[each] for each in wanted if each in settings}
-    return make_objective(name, config, options=DataOptions(settings=own))
+    return make_objective(learnt.pop("objective"), config, options=DataOptions(settings=learnt))
 
 
 def _objective_of(settings, folder):

@@ -24,8 +24,8 @@ _ONNX_OPSET = 18
 def trace_for_ids(trained: TrainedModel) -> typing.Any:
     """Returns the concrete function of a model for `INPUT_NAMES`, int32 [B, S] each; B and S are free.
 
-    Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and, if it has a pooler,
-    `pooled_output`.
+    Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and, if it has a pooler that
+    was trained and reads the text, `pooled_output`.
     TensorFlow's functions hold their variables weakly: the model must be kept for as long as the function.
 
     Raises:
@@ -45,7 +45,7 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
         if task is not None:
             return task.outputs(batch, model)
         outputs = model.encoder(batch)
-        return {name: outputs[name] for name in ("pooled_output", "sequence_output") if name in outputs}
+        return {name: outputs[name] for name in (*["pooled_output"] * trained.pools, "sequence_output")}
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUT_NAMES}
     return tf.function(compute, autograph=False).get_concrete_function(**specs)

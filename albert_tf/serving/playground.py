@@ -51,6 +51,9 @@ class PlaygroundModel:
     Attributes:
         task: The name of the `FinetuningTask` that it was trained for, or `PRETRAINING`.
         inputs: What is asked: the names of the texts.
+
+    Raises:
+        InputError: There is no model, or one that was pre-trained for something else than filling in masks.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -61,6 +64,8 @@ class PlaygroundModel:
             self.task, self.inputs = type(self.model.task).__name__, [*self.model.task.input_fields]
         else:
             self.task, self.inputs = PRETRAINING, ["text"]
+        if self.task == PRETRAINING and "fill_mask" not in self.model.abilities:  # nothing else is asked on the page
+            raise self.model.cannot("fill_mask")
         is_litert = isinstance(self.model, LiteRTPredictor)
         self.tokenizer = load_tokenizer(find_litert(folder)) if is_litert else self.model.tokenizer
 

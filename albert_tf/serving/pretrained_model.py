@@ -130,9 +130,9 @@ class PretrainedModel(EncoderModel):
             batch_size: How many inputs are computed at once: of a masked model each has one piece that is scored.
 
         Returns:
-            Dictionaries of the "score" in nats; the score "per_character", of the text as it is given with its spaces;
-            "num_characters" and "num_pieces"; and "num_unknown", how many words the vocabulary can't spell: such a word
-            is read as [UNK] and scored as that, whatever it says.
+            Dictionaries of the "score" in nats; the score "per_character", of the text as it is given with the spaces
+            inside it; "num_characters" and "num_pieces"; and "num_unknown", how many words the vocabulary can't spell:
+            such a word is read as [UNK] and scored as that, whatever it says.
 
         Raises:
             InputError: A text is empty or has a "[MASK]", there is no such method, or this model was not trained to

@@ -264,6 +264,26 @@ def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_p
     assert list(answers(output)[20]) == ["error"] and answers(output)[21] == {"asked": "21"}
 
 
+def test_what_a_killed_run_cut_is_told_by_the_one_that_ends(write, tmp_path, capsys):
+    class Cutting(Echo):
+        def predict(self, inputs, batch_size):
+            found = super().predict(inputs, batch_size)
+            self.num_cut += inputs.count("long")
+            self.num_unknown += inputs.count("쀍")
+            return found
+
+    path, output = write("in.txt", "long\n쀍\n" + "가\n" * 40 + "long\n"), str(tmp_path / "out.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(Cutting(dies_after=20), path, output, OPTIONS)
+    predictor = Cutting()
+    assert predict_file(predictor, path, output, OPTIONS) == (43, 0, 16)
+    told = "warning: 2 inputs longer than the model can read; their ends are left out\nwarning: 1 input with words"
+    assert told in capsys.readouterr().out
+    # What was asked before this file is no part of it.
+    predict_file(predictor, write("short.txt", "가\n"), str(tmp_path / "short.jsonl"), OPTIONS)
+    assert "warning" not in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @given(
     st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t")), max_size=80),

@@ -7,6 +7,7 @@ import types
 import pytest
 from tiny_config import tiny_config
 
+from albert_tf.cli import plan_tpu
 from albert_tf.cli.plan_tpu import show_plans
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange.huggingface_config import read_published_config
@@ -41,6 +42,15 @@ def test_plan_has_no_parts_that_a_training_refuses(capsys):
         show_plans(given, [TPUS["v5e-8"]], figures_of, ProgressLine(), objective)
         (plan,) = json.loads(capsys.readouterr().out)["plans"]
         assert plan["gradient_accumulation_steps"] == parts
+
+
+def test_what_is_planned_is_told_where_nobody_says_it(plan, monkeypatch):
+    monkeypatch.setattr(plan_tpu, "show_batch", lambda *_: None)
+    told = "--task=roberta, which suits the model; if it is to learn something else, pass --task\n"
+    flags = {"albert_config_file": CONFIGS / "electra_small.json", "tpu": "v5e", "train_batch_size": 8}
+    for more, output in (({}, told), ({"task": "electra"}, ""), ({"json": True}, "")):
+        result = plan(**flags, **more)
+        assert (result.code, result.output) == (0, output), result.errors
 
 
 @pytest.fixture

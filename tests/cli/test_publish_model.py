@@ -1,10 +1,18 @@
 """publish_model.py, and what starts from a published model."""
 
+import json
+
 import pytest
 from runs import read_results
+from tiny_config import tiny_config
 
 import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.cli import publish_model
+from albert_tf.interchange import publishing
+from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import make_objective
+from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
 
 @pytest.fixture
@@ -59,6 +67,26 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
     # On its own, the folder knows what was chosen.
     again = run_script("run_classifier.py", output_dir=tmp_path / "classifier", do_train=True, do_eval=True)
     assert (again.code, again.errors) == (0, "")
+
+
+def test_published_model_is_asked_for_what_its_run_has_learnt(sample_tokenizer, tmp_path):
+    # The state before a mask tells its piece, but which piece comes next was not learnt.
+    config = tiny_config(len(sample_tokenizer), masked_lm_is_shifted=True)
+    for learnt, generates in (
+        ({"objective": "roberta", "train_batch_size": 8}, False),
+        ({"objective": "hybrid", "causal_share": 0.5}, True),
+    ):
+        run = tmp_path / learnt["objective"]
+        model = make_objective(learnt["objective"], config).make_model()
+        values = {f"model/{name}": variable.numpy() for name, variable in named_variables(model).items()}
+        write_checkpoint(str(run / "model.ckpt-1"), values)
+        (run / "albert_config.json").write_text(json.dumps(config.to_dict()))
+        (run / SETTINGS_FILE).write_text(json.dumps({"command": "run_pretraining", **learnt}))
+        sample_tokenizer.save(run)
+        publishing.publish_model(str(run), str(run / "published"))
+        found = albert_tf.load(run / "published").abilities
+        assert found == albert_tf.load(run).abilities
+        assert ("generate" in found) == generates
 
 
 def test_folder_for_transformers_is_written_and_put_on_the_hub(run_script, checkpoint, tmp_path, monkeypatch):

@@ -16,7 +16,8 @@ pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playg
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.finetuning import ConditionalQuestionAnswering, Entities, MultipleChoice, QuestionAnswering
-from albert_tf.serving import playground, predictor
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving import playground, predictor, pretrained_model
 from albert_tf.serving.attention import read_attention
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.playground import PlaygroundModel
@@ -129,6 +130,17 @@ def test_shipped_model_guesses_masks_and_shows_its_attention():
     assert attention.probabilities.shape == (4, 4, size, size)
     np.testing.assert_allclose(attention.probabilities.sum(axis=-1), 1, atol=1e-5)
     assert len(read_attention(model.model, *["글 " * 100], max_pieces=10).pieces) == 10
+
+
+def test_model_that_fills_no_masks_has_no_page(monkeypatch, config, sample_tokenizer):
+    model = AlbertForPreTraining(config.replace(is_causal=True))
+    trained = TrainedModel(model, sample_tokenizer, 64, None, "", {}, fills_masks=False, predicts_next=True)
+    monkeypatch.setattr(playground.albert_tf, "load", lambda _: asked)
+    monkeypatch.setattr(pretrained_model, "load_trained", lambda *_: trained)
+    monkeypatch.setattr(pretrained_model, "checkpoint_identity", lambda _: {"index_sha256": ""})
+    asked = pretrained_model.PretrainedModel("gpt")
+    with pytest.raises(InputError, match=r"^gpt was not pre-trained to fill in what is missing"):
+        PlaygroundModel("gpt")
 
 
 def test_missing_library_is_named(run_script, monkeypatch):

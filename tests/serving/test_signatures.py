@@ -35,6 +35,7 @@ from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.other_runtimes import trace_for_ids
 from albert_tf.serving.signatures import DEFAULT, make_signatures
 
 TEXTS = [
@@ -163,6 +164,21 @@ def test_texts_get_their_embeddings(pretrained, sample_tokenizer):
     mean = mean_state(outputs["sequence_output"], tf.constant(batch["input_mask"]))
     np.testing.assert_allclose(found["mean"], mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found["pooled"], outputs["pooled_output"], rtol=1e-4, atol=1e-5)
+
+
+def test_pooler_that_says_nothing_of_a_text_is_not_asked(config, sample_tokenizer):
+    for learnt, untrained, pools in (
+        (config, [], True),
+        (config, ["encoder/pooler/kernel", "encoder/pooler/bias"], False),
+        (config.replace(is_causal=True), [], False),
+        (config.replace(pooler=False), [], False),
+    ):
+        model = AlbertForPreTraining(learnt)
+        asked = TrainedModel(model, sample_tokenizer, MAX_SEQ_LENGTH, None, "", {}, frozenset(untrained))
+        expected = {"mean", "pooled"} if pools else {"mean"}
+        assert set(traced(asked).structured_outputs) == expected
+        expected = {"sequence_output", "pooled_output"} if pools else {"sequence_output"}
+        assert set(trace_for_ids(asked).structured_outputs) == expected
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import itertools
 import random
+import unicodedata
 
 import numpy as np
 
@@ -238,10 +239,14 @@ def _keys_of_source(keys, number, num_sources):
 
 
 def _characters_of_pieces(texts, borders):
-    """Returns how many characters each piece stands for, int32; added up over a text it is the length of the text."""
+    """Returns how many characters each piece stands for, int32; added up over a text it is the length of the text.
+
+    Hangul counts as composed, as where texts are scored: a syllable is one character however the file spells it.
+    """
     sizes = np.diff(borders)
     number = np.arange(borders[-1]) - np.repeat(borders[:-1], sizes)
-    length, size = np.repeat(np.array([len(text) for text in texts], np.int64), sizes), np.repeat(sizes, sizes)
+    lengths = np.array([len(unicodedata.normalize("NFC", text)) for text in texts], np.int64)
+    length, size = np.repeat(lengths, sizes), np.repeat(sizes, sizes)
     return (length * (number + 1) // size - length * number // size).astype(np.int32)
 
 

@@ -20,8 +20,8 @@ class Text(typing.NamedTuple):
             border i up to border i + 1.
         ids: int32, the ids of all of it.
         word_starts: bool, where its words start.
-        num_characters: int32, how many characters of the text as given each piece stands for; None where the packing
-            doesn't declare that.
+        num_characters: int32, how many characters of the text as given, Hangul composed, each piece stands for; None
+            where the packing doesn't declare that.
         mentions: int8, what each piece is to the mentions of entities: 0 for nothing, else one of `BEGINS_MENTION`,
             `IN_MENTION` and `AFTER_MENTION`; None where no mentions are looked for.
     """

@@ -15,8 +15,8 @@ class PretrainedSignatures(Signatures):
     """Of a model that was pre-trained and not fine-tuned; each takes `text` string [N].
 
     `serving_default` returns `mean` and `pooled` float32 [N, H], the average of the states of a text's pieces, [CLS]
-    and [SEP] among them, and what pre-training made of that of [CLS]; `pooled` is left out where there is no pooler, or
-    where [CLS] sees nothing of the text.
+    and [SEP] among them, and what pre-training made of that of [CLS]; `pooled` is left out where nothing has trained
+    a pooler, or where [CLS] sees nothing of the text.
 
     `pieces` returns, for S pieces of the longest text, `pieces` string [N, S], "" behind the last one of a text;
     `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; their
@@ -44,8 +44,7 @@ class PretrainedSignatures(Signatures):
     def _embed_group(self, batch):
         outputs = self._encode(batch)
         mean = mean_state(outputs["sequence_output"], batch["input_mask"])
-        is_pooled = "pooled_output" in outputs and not self._model.config.is_causal
-        return {"mean": mean, **({"pooled": outputs["pooled_output"]} if is_pooled else {})}
+        return {"mean": mean, **({"pooled": outputs["pooled_output"]} if self._pools else {})}
 
     def _encode(self, batch):
         """Returns what the encoder does, in float32 whatever it computes in."""

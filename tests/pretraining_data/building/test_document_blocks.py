@@ -2,6 +2,7 @@
 
 import collections
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.build import chunk_examples
 from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.packing import Text
@@ -86,6 +88,12 @@ def read(shards, split):
     return {
         name: values.numpy() for name, values in tf.io.parse_example(list(tf.data.TFRecordDataset(paths)), spec).items()
     }
+
+
+def test_syllables_are_counted_however_they_are_spelled():
+    texts = ["한글 둘", unicodedata.normalize("NFD", "한글 둘"), "ㅋㅋ"]
+    assert len(texts[1]) == 10
+    assert chunk_examples._characters_of_pieces(texts, np.array([0, 2, 4, 5])).tolist() == [2, 2, 2, 2, 2]
 
 
 def test_manifest_knows_how_many_characters_there_are_and_what_knows_pieces_alone_would_lose(shards):
