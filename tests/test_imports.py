@@ -112,7 +112,8 @@ MAY_IMPORT = {
         "training",
     },
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": BASE | {"whole_folders", "checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
+    "interchange": BASE
+    | {"whole_folders", "checkpoint_files", "tokenization", "modeling", "objectives", "training", "finetuning"},
     "serving": BASE
     | {
         "startup",
