@@ -23,7 +23,7 @@ from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.run_folder.frozen_models import load_frozen_models
-from albert_tf.training.run_folder.further_models import write_further_models
+from albert_tf.training.run_folder.further_models import further_models, write_further_models
 from albert_tf.training.run_folder.guard import (
     check_model,
     check_output_dir,
@@ -33,7 +33,7 @@ from albert_tf.training.run_folder.guard import (
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.identity import checkpoint_identity
-from albert_tf.training.run_folder.model_card import write_model_card
+from albert_tf.training.run_folder.model_card import write_further_card, write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer
 from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
@@ -299,6 +299,9 @@ class TrainingRun:
             path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
             if path:
                 self.log(f"wrote the model card to {path}")
+            for name in further_models(self.objective, self._models):
+                if tf.io.gfile.isdir(os.path.join(self.output_dir, name)):
+                    write_further_card(self.output_dir, name)
 
     def write_further_models(self) -> None:
         """Writes what was learnt beside the model, such as ELECTRA's generator, into folders of its own."""

@@ -13,7 +13,13 @@ from albert_tf.modeling import (
     AlbertForSequenceClassification,
 )
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.training.run_folder.model_card import for_transformers, is_unchanged, write_model_card
+from albert_tf.training.run_folder.model_card import (
+    for_transformers,
+    is_unchanged,
+    write_further_card,
+    write_model_card,
+)
+from albert_tf.training.run_folder.start_card import facts_of
 
 RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795, "pearson": float("nan")}
 MANIFEST = {
@@ -68,6 +74,20 @@ def read_card(path):
         _, front, body = file.read().split("---\n", 2)
     rows = [line.strip("| ").split(" | ") for line in body.splitlines() if line.startswith("| ") and line != "| | |"]
     return yaml.safe_load(front), dict(rows)
+
+
+def test_card_of_a_generator_carries_the_licence_and_is_not_overwritten(tmp_path):
+    (tmp_path / "README.md").write_text("---\nlicense: cc-by-sa-4.0\nbase_model: a/b\n---\n# mine\n", "utf-8")
+    path = tmp_path / "generator" / "README.md"
+    path.parent.mkdir()
+    write_further_card(str(tmp_path), "generator")
+    card = path.read_text("utf-8")
+    assert facts_of(card) == {"license": "cc-by-sa-4.0", "base_model": "a/b"} and "\n# generator\n" in card
+    write_further_card(str(tmp_path), "generator")
+    assert path.read_text("utf-8") == card
+    path.write_text(card + "changed", "utf-8")
+    write_further_card(str(tmp_path), "generator")
+    assert path.read_text("utf-8") == card + "changed"
 
 
 def test_card_says_what_results_and_settings_say(folder, model, tokenizer):

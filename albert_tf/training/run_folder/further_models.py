@@ -23,6 +23,12 @@ from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 from albert_tf.training.train_state import MAIN_MODEL, saved_variables
 
 
+def further_models(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.keras.Model]:
+    """Returns the models that were learnt beside the main one, by name; those that only aid it are left out."""
+    left = (MAIN_MODEL, *objective.frozen_models, *objective.auxiliary_models)
+    return {name: model for name, model in models.items() if name not in left}
+
+
 def further_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
     """Returns what further models have of their own and learn, by its name in a checkpoint."""
     variables = saved_variables(objective, models)
@@ -104,14 +110,12 @@ def write_further_models(
     Args:
         folder: Of the run.
         objective: What was learnt.
-        models: Its models; those that only aid it are left out.
+        models: Its models.
         tokenizer: Of the data, None if it is not known.
         step: How many steps they were trained.
     """
     written = []
-    for name, model in models.items():
-        if name == MAIN_MODEL or name in (*objective.frozen_models, *objective.auxiliary_models):
-            continue
+    for name, model in further_models(objective, models).items():
         path = os.path.join(folder, name)
         tf.io.gfile.makedirs(path)
         write_json(os.path.join(path, CONFIG_FILE), model.config.to_dict())

@@ -16,7 +16,7 @@ from albert_tf.files import read_json, read_text, write_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
 from albert_tf.training.run_folder.results import DATA_FILE
-from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts
+from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts, facts_of
 
 # The task of a model as Hugging Face calls it, by a part of its class's name; of a task of a user's own it may be any.
 _PIPELINE_TAGS = {
@@ -116,11 +116,31 @@ def write_model_card(
         _EXAMPLE.format(_QUESTIONS[tag], model_class) if tag != _OTHER_TAG else "",
     ]
     body = "\n\n".join(filter(None, sections)) + "\n"
+    _write(path, front, body)
+    return path
+
+
+def write_further_card(run_folder: str, name: str) -> None:
+    """Writes the card of a model that was learnt beside that of a run; it carries on what the run's says of licences.
+
+    A card that somebody has written or changed stays.
+
+    Args:
+        run_folder: The run's.
+        name: The model's, and that of its folder there.
+    """
+    card, path = (os.path.join(folder, CARD_FILE) for folder in (run_folder, os.path.join(run_folder, name)))
+    of_run, present = (read_text(each, "the model card") if tf.io.gfile.exists(each) else "" for each in (card, path))
+    if not present or is_unchanged(present):
+        body = f"# {name}\n\nTrained together with the model of the folder above, whose card tells the rest.\n"
+        _write(path, _yaml(["library_name: albert_tf"], facts_of(of_run)), body)
+
+
+def _write(path, front, body):
     mark = (
         f"Written by albert_tf ({_hash(front + body)}) from what the run knows; once you change it, it stays as it is."
     )
     write_text(path, f"{front}<!-- {mark} -->\n\n{body}")
-    return path
 
 
 def is_unchanged(card: str) -> bool:
@@ -178,7 +198,12 @@ def _front_matter(name, tag, model_type, tokenizer, carried: Facts, dataset, res
     }
     lines = ["language: ko"] * isinstance(tokenizer, KoreanWordPieceTokenizer)
     lines += ["library_name: albert_tf", f"pipeline_tag: {tag}", f"tags: [{model_type}, tensorflow]"]
-    lines += [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in rest.items() if value]
+    return _yaml(lines, rest)
+
+
+def _yaml(lines, more):
+    """Returns lines between two lines of dashes, and those of further values behind them."""
+    lines = [*lines, *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in more.items() if value)]
     # YAML takes 1e-05 for a word.
     return "---\n" + re.sub(r'(": -?\d+)e(?=[-\d])', r"\1.0e", "\n".join(lines)) + "\n---\n"
 
