@@ -29,7 +29,7 @@ from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
 from albert_tf.training.run_folder.results import results_path
 
-_HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
+_HEADS = {kind.head: kind for kind in (QuestionAnswering, ConditionalQuestionAnswering)}
 
 
 def define_flags():
