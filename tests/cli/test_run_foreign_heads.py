@@ -1,4 +1,4 @@
-"""Models that others have fine-tuned with transformers as --teacher: nothing in their folders says what they read."""
+"""Models that others have fine-tuned with transformers: as --teacher, of which nothing says what it reads, and evaluated."""
 
 import json
 
@@ -152,3 +152,20 @@ def test_what_was_converted_by_hand_reads_what_the_task_reads_too(learn, write_t
     convert_checkpoint("huggingface", "albert_tf", str(theirs), str(tmp_path / "converted"))
     script, files = pairs(tmp_path)
     assert learn(script, **files, teacher=tmp_path / "converted").code == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "head", "labels", "measure"),
+    [
+        (pairs, "classify", ("LABEL_0", "LABEL_1"), "accuracy"),
+        (words, "tag", TAGS, "entity_f1"),
+        (questions, "squad", (), "f1"),
+    ],
+)
+def test_model_is_evaluated_with_the_head_that_it_has(learn, write_theirs, tmp_path, case, head, labels, measure):
+    """Trained, a model as small as this one would get a head that reads more."""
+    script, files = case(tmp_path)
+    theirs = write_theirs(head, labels)
+    result = learn(script, **files, init_checkpoint=theirs, do_train=False, do_eval=True)
+    assert result.code == 0, result.errors
+    assert measure in read_results(tmp_path / "run")
