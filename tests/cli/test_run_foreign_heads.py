@@ -1,4 +1,4 @@
-"""Models that others have fine-tuned with transformers: as --teacher, of which nothing says what it reads, and evaluated."""
+"""Models that others have fine-tuned with transformers: as --teacher, and evaluated. Nothing says what they read."""
 
 import json
 
