@@ -127,8 +127,9 @@ class FinetuningCommand:
 
         teacher = None
         if settings.teacher and train_file:
-            settings = with_our_teacher(settings)
-            teacher = _load_teacher(settings, task, tokenizer, strategy)
+            source = f"--teacher={settings.teacher}"
+            settings = with_our_teacher(settings, is_to_answer=True)
+            teacher = _load_teacher(settings, source, task, tokenizer, strategy)
             train_file = taught(task, teacher, train_file, tokenizer, tuple(settings.unlabelled_file), dev_file)
         task.config = _with_dropout(settings, task, train_file, known_run)
         run_settings = _make_run_settings(settings, task, train_file)
@@ -224,20 +225,24 @@ def _check_teacher_settings(settings):
         raise InputError("--teacher has an effect only in training; add --do_train, or leave --teacher out")
 
 
-def _load_teacher(settings, task, tokenizer, strategy):
-    """Returns the teacher, and has the task learn from it."""
-    source = f"--teacher={settings.teacher}"
+def _load_teacher(settings, source, task, tokenizer, strategy):
+    """Returns the teacher, which messages call `source`, and has the task learn from it."""
     task.soft_labels = SoftLabels(settings.teacher_weight, settings.teacher_temperature)
     with strategy.scope():
         loaded = load_finetuned(settings.teacher, source)
+    of_teacher = loaded.task
+    if loaded.texts_are_assumed and type(of_teacher) is type(task):
+        of_teacher = of_teacher.reading_as(task)
+        print(f"{source}: nothing tells what it reads, so it is given what this task reads; look at its score")
     teacher = Teacher(
-        loaded.task,
+        of_teacher,
         loaded.model,
         loaded.tokenizer,
         loaded.max_seq_length,
         strategy,
         settings.predict_batch_size,
         source,
+        loaded.texts_are_assumed,
     )
     teacher.check(task, tokenizer, settings.max_seq_length)
     return teacher

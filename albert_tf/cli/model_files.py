@@ -35,10 +35,14 @@ def with_our_init_checkpoint(settings):
     return _with_ours(settings, "init_checkpoint", CONVERTED_FOLDER)
 
 
-def with_our_teacher(settings):
+def with_our_teacher(settings, is_to_answer=False):
     """Returns settings in which --teacher is a folder of ours, converted where it is another library's.
 
     A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
+
+    Args:
+        settings: What `resolved_flags` returned.
+        is_to_answer: Whether it is the teacher of a task, which must have been fine-tuned.
 
     Raises:
         InputError: The model can't be converted, or a checkpoint is named that is not the best of its folder.
@@ -53,10 +57,10 @@ def with_our_teacher(settings):
                 "the folder, or put this checkpoint into a folder of its own"
             )
         settings = dataclasses.replace(settings, teacher=folder)
-    return _with_ours(settings, "teacher", "converted_teacher")
+    return _with_ours(settings, "teacher", "converted_teacher", is_to_answer)
 
 
-def _with_ours(settings, name, kept):
+def _with_ours(settings, name, kept, is_to_answer=False):
     folder = getattr(settings, name)
     source = format_of(folder) if folder else None
     if source is None:
@@ -66,7 +70,9 @@ def _with_ours(settings, name, kept):
             f"--{name}={folder} is a model of {source}, which several machines can't convert at once; convert "
             f"it first, with convert_checkpoint.py --from={source} --to=albert_tf"
         )
-    return dataclasses.replace(settings, **{name: kept_as_ours(folder, source, settings.output_dir, kept)})
+    return dataclasses.replace(
+        settings, **{name: kept_as_ours(folder, source, settings.output_dir, kept, is_to_answer)}
+    )
 
 
 @contextlib.contextmanager

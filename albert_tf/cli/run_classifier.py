@@ -133,7 +133,8 @@ def complete(settings, config, is_known):
         return settings
     # Runs of earlier versions kept it in their config alone.
     reads_pairs = data_files(settings).text_pair_column is not None
-    pooling = config.classifier_pooling if is_known else default_pooling(config, reads_pairs)
+    has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
+    pooling = config.classifier_pooling if has_head else default_pooling(config, reads_pairs)
     return dataclasses.replace(settings, pooling=pooling)
 
 

@@ -60,7 +60,8 @@ def complete(settings, config, is_known):
     reads_characters, decoding = settings.character_ngrams, settings.decoding
     # Runs of earlier versions read none, gave each word a tag by itself, and don't say so.
     if reads_characters is None:
-        reads_characters = config.character_ngrams if is_known else default_character_ngrams(config)
+        has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
+        reads_characters = config.character_ngrams if has_head else default_character_ngrams(config)
     if decoding is None:
         decoding = INDEPENDENT if is_known else BEST_SEQUENCE
     return dataclasses.replace(settings, character_ngrams=reads_characters, decoding=decoding)

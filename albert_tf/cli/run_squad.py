@@ -29,7 +29,7 @@ from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
 from albert_tf.training.run_folder.results import results_path
 
-_HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
+_HEADS = {kind.head: kind for kind in (QuestionAnswering, ConditionalQuestionAnswering)}
 
 
 def define_flags():
@@ -109,7 +109,8 @@ def find_paths(settings, part):
 def complete(settings, config, is_known):
     """Returns settings that name the head, whether questions are aligned, and the metrics."""
     # Runs of earlier versions kept it in their config alone.
-    aligned = config.question_alignment if is_known else default_question_alignment(config)
+    has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
+    aligned = config.question_alignment if has_head else default_question_alignment(config)
     metrics = _choose_metrics(settings) if settings.do_eval else settings.metrics
     return dataclasses.replace(
         settings,

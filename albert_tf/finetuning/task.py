@@ -23,6 +23,9 @@ Features = dict[str, np.ndarray]
 # Of features that `encode` returns: how many pieces of a text are left out for its length.
 CUT = "pieces_cut"
 
+# Of settings: whether nothing told what the model's texts are, as in the files of other libraries.
+TEXTS_ARE_ASSUMED = "texts_are_assumed"
+
 # What `reports` calls the list of mistakes.
 ERRORS_FILE = "errors.tsv"
 
@@ -99,14 +102,31 @@ class FinetuningTask(Objective):
         return tuple(settings.get("labels", ()))
 
     def order_of_head(self, settings, source):
-        """Returns it by the names of the outputs, which must be the same ones; see `Objective`."""
+        """Returns it by the names of the outputs, which must be the same ones; see `Objective`.
+
+        Those of another library's folder may be spelled otherwise, as for `reading_as`.
+        """
         if settings.get("objective") != self.identity()["objective"]:
             return None
         given = self.names_of_outputs(check_types(settings, self.setting_types, source))
         own = self.names_of_outputs(self.settings())
+        if settings.get(TEXTS_ARE_ASSUMED) is True:
+            given = tuple(_names_of(given, own))
         if sorted(given) != sorted(own):
             return None
         return () if given == own else tuple(map(given.index, own))
+
+    def reading_as(self, other: "FinetuningTask") -> "FinetuningTask":
+        """Returns this task for texts in the form that another of its class reads; its outputs stay what they are.
+
+        It is for models of which nothing tells what their texts are. Labels that differ from the other's in letter case
+        alone, or are its numbers as LABEL_0, are its labels.
+        """
+        own = self.settings()
+        kept = {name: own[name] for name in ("labels", "types") if name in own}
+        if "labels" in kept:
+            kept["labels"] = _names_of(kept["labels"], other.settings()["labels"])
+        return type(self).from_settings(self.config, {**other.settings(), **kept})
 
     def differs_from(self, other: "FinetuningTask") -> str | None:
         """Returns why a teacher that was fine-tuned for a task of this class can't teach this one, None if it can.
@@ -257,3 +277,14 @@ class FinetuningTask(Objective):
     def settings(self) -> dict[str, typing.Any]:
         """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""
         return {}
+
+
+def _names_of(labels, names):
+    """Returns what a list of names calls labels that are the same but for their spelling; otherwise the labels."""
+
+    def plain(label):
+        return label.removeprefix("LABEL_").casefold()
+
+    known = {plain(name): name for name in names}
+    is_clear = len(known) == len(names) and sorted(map(plain, labels)) == sorted(known)
+    return [known[plain(label)] for label in labels] if is_clear else labels

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning import runner
+from albert_tf.finetuning.question_answering.task import QuestionTask
 from albert_tf.finetuning.soft_labels import HAS_LABEL
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.rows.bad_rows import tell_once
@@ -29,6 +30,7 @@ class Teacher:
         strategy: Where it computes.
         batch_size: How many rows are computed at once, over all replicas.
         source: What messages call it.
+        is_foreign: Whether it was converted from another library's folder, whose config can be corrected.
     """
 
     def __init__(
@@ -40,10 +42,11 @@ class Teacher:
         strategy: tf.distribute.Strategy,
         batch_size: int,
         source: str,
+        is_foreign: bool = False,
     ):
         self.task, self.tokenizer, self.max_seq_length, self._source = task, tokenizer, max_seq_length, source
         self._evaluator = Evaluator(strategy, task, {"model": model})
-        self._batch_size = batch_size
+        self._batch_size, self._is_foreign = batch_size, is_foreign
         self._lengths = suitable_lengths(strategy)
 
     @property
@@ -65,13 +68,18 @@ class Teacher:
         """
         own, wanted = type(self.task).__name__, type(task).__name__
         if own != wanted:
-            raise InputError(
-                f"{self._source} was fine-tuned for {own}, but the task here is {wanted}; name a teacher of the "
-                "same task"
-            )
+            road = "name a teacher of the same task"
+            if isinstance(self.task, QuestionTask) and isinstance(task, QuestionTask):
+                road += f", or pass `head={self.task.head}`"
+            elif self._is_foreign and {own, wanted} == {"Classification", "MultiLabel"}:
+                road += ", or correct problem_type in the config.json that it was converted from"
+            raise InputError(f"{self._source} was fine-tuned for {own}, but the task here is {wanted}; {road}")
         difference = task.differs_from(self.task)
         if difference:
-            raise InputError(f"{self._source} {difference}; name a teacher that was fine-tuned for the same")
+            road = "name a teacher that was fine-tuned for the same"
+            if self._is_foreign:
+                road += ", or correct id2label in the config.json that it was converted from"
+            raise InputError(f"{self._source} {difference}; {road}")
         if not task.answers_pieces:
             return
         if self.tokenizer.identity != tokenizer.identity:

@@ -6,6 +6,7 @@ import os
 import tempfile
 import typing
 
+from albert_tf.checkpoint_files import SETTINGS_FILE
 from albert_tf.errors import InputError
 from albert_tf.files import empty, gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
@@ -80,11 +81,12 @@ def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collectio
         lacking = next((each for each in sentences if each.startswith(NO_TOKENIZER)), None)
         if lacking and needs_tokenizer:
             raise InputError(f"{folder}: {lacking}")
-        reasons = [sentence.partition(NO_TASK)[2] for sentence in sentences if NO_TASK in sentence]
-        yield OurFolder(path, reasons[0] if reasons else None)
+        yield OurFolder(path, _why_no_task(sentences))
 
 
-def kept_as_ours(folder: str, source: str, output_dir: str, name: str = CONVERTED_FOLDER) -> str:
+def kept_as_ours(
+    folder: str, source: str, output_dir: str, name: str = CONVERTED_FOLDER, is_to_answer: bool = False
+) -> str:
     """Returns a folder of ours with the model of another library, which is kept with the run that begins with it.
 
     Args:
@@ -92,22 +94,33 @@ def kept_as_ours(folder: str, source: str, output_dir: str, name: str = CONVERTE
         source: Which one; what `format_of` returned.
         output_dir: Of the run.
         name: What the folder is called in it.
+        is_to_answer: Whether it is the teacher of a task, of no use without a head that can be asked.
 
     Raises:
-        InputError: The model can't be converted, or what the run keeps was converted from another one.
+        InputError: The model can't be converted, or a head that is needed, or what the run keeps was converted from
+            another one.
     """
     kept = os.path.join(output_dir, name)
     content = _content(folder, source)
-    if not gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
-        if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
-            empty(kept)  # a process was killed before it wrote that file, or was of an earlier version
-        print(*convert_checkpoint(source, "albert_tf", folder, kept), sep="\n", flush=True)
-        write_json(os.path.join(kept, _SOURCE_FILE), content)
-    elif read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") != content:
+    if gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
+        if read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") == content:
+            return kept
+        # A run that was refused, for what the config says of the head, has not begun.
+        if not is_to_answer or gfile_for(output_dir).exists(os.path.join(output_dir, SETTINGS_FILE)):
+            raise InputError(
+                f"{kept} was converted from another model than {folder} holds now; choose another `output_dir`, or "
+                "name the model that the run began with"
+            )
+    if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
+        empty(kept)  # that run never began, or a process was killed here, or was of an earlier version
+    sentences = convert_checkpoint(source, "albert_tf", folder, kept)
+    print(*sentences, sep="\n", flush=True)
+    if is_to_answer and not gfile_for(kept).exists(os.path.join(kept, SETTINGS_FILE)):
+        reason = _why_no_task(sentences) or "it has no head"
         raise InputError(
-            f"{kept} was converted from another model than {folder} holds now; choose another `output_dir`, or name "
-            "the model that the run began with"
+            f"`teacher={folder}` was not fine-tuned for a task that is known here: {reason}; name a model that was"
         )
+    write_json(os.path.join(kept, _SOURCE_FILE), content)
     return kept
 
 
@@ -128,6 +141,11 @@ def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokeni
     if found.tokenizer is None:
         raise InputError(f"{folder}: {'; '.join(found.notes)}")
     return found.tokenizer, found.notes
+
+
+def _why_no_task(sentences):
+    """Returns why a head that was converted can't be asked, None where it can, or there is none."""
+    return next((sentence.partition(NO_TASK)[2] for sentence in sentences if NO_TASK in sentence), None)
 
 
 def _content(folder, source):

@@ -8,6 +8,7 @@ from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.finetuning.labels import check_labels
+from albert_tf.finetuning.task import TEXTS_ARE_ASSUMED
 from albert_tf.interchange.portable_model import PortableModel
 
 _TWO_TEXTS = DataFiles(text_column="premise", text_pair_column="hypothesis")
@@ -41,6 +42,7 @@ def known_settings(
     try:
         task = TASKS[name].from_settings(config, settings)
         kept = {key: settings[key] for key in ("objective", "max_seq_length", *task.settings())}
+        kept |= {TEXTS_ARE_ASSUMED: True} if settings.get(TEXTS_ARE_ASSUMED) is True else {}
         if type(kept["max_seq_length"]) is not int or kept["max_seq_length"] < 1:
             raise ValueError("max_seq_length")
     except InputError:
@@ -64,7 +66,8 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
         return None, str(error)
     longest = model.config.longest_sequence  # nobody knows the lengths of the training texts: nothing is cut needlessly
     length = min(task.usual_max_seq_length or longest, longest)
-    return {"objective": type(task).__name__, "max_seq_length": length, **task.settings()}, ""
+    settings = {"objective": type(task).__name__, "max_seq_length": length, **task.settings(), TEXTS_ARE_ASSUMED: True}
+    return settings, ""
 
 
 def _make_task(model: PortableModel) -> FinetuningTask:

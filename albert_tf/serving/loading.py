@@ -16,6 +16,7 @@ from albert_tf.checkpoint_files import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.finetuning.task import TEXTS_ARE_ASSUMED
 from albert_tf.json_types import check_types
 from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
@@ -48,6 +49,7 @@ class TrainedModel:
         untrained: The names of the model's variables that are as random as they began.
         fills_masks: Whether it was pre-trained to.
         predicts_next: Whether it was pre-trained to tell which piece comes next.
+        texts_are_assumed: Whether nothing told what its texts are, so that those of `task` are the usual ones.
     """
 
     model: AlbertModel
@@ -59,6 +61,7 @@ class TrainedModel:
     untrained: frozenset[str] = frozenset()
     fills_masks: bool = True
     predicts_next: bool = False
+    texts_are_assumed: bool = False
 
     @property
     def guesses_pieces(self) -> bool:
@@ -149,7 +152,8 @@ def load_finetuned(
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_models(dtype=dtype)["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
-    return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
+    is_assumed, length = settings.get(TEXTS_ARE_ASSUMED) is True, settings["max_seq_length"]
+    return TrainedModel(model, tokenizer, length, task, checkpoint, _results(folder), texts_are_assumed=is_assumed)
 
 
 def load_trained(

@@ -18,13 +18,13 @@ CONFIG = tiny_config(16, hidden_dropout_prob=0.0)
 def head_of(tmp_path):
     """Returns what a task's model begins with: kernel of the head, what is said, and what the checkpoint holds."""
 
-    def load(before, after, complete_for=None, knows_settings=True):
+    def load(before, after, complete_for=None, knows_settings=True, **more_settings):
         model = before.make_model()
         values = {f"model/{name}": variable.numpy() for name, variable in named_variables(model).items()}
         write_checkpoint(str(tmp_path / "model.ckpt-1"), {**values, "global_step": np.int64(1)})
         write_json(tmp_path / "albert_config.json", CONFIG.to_dict())
         if knows_settings:
-            write_json(tmp_path / "run_settings.json", {**before.identity(), **before.settings()})
+            write_json(tmp_path / "run_settings.json", {**before.identity(), **before.settings(), **more_settings})
         variables = named_variables(after.make_model())
         line, _ = load_init_checkpoint(str(tmp_path), variables, complete_for, objective=after)
         return variables["head/dense/kernel"].numpy(), line, values["model/head/dense/kernel"]
@@ -73,3 +73,18 @@ def test_head_of_which_nothing_is_known_is_taken_by_its_shape(head_of):
     tasks = Classification(CONFIG, ("긍정", "부정")), Classification(CONFIG, ("0", "1"))
     found, _, kernel = head_of(*tasks, knows_settings=False)
     np.testing.assert_array_equal(found, kernel)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "order"),
+    [
+        (("LABEL_0", "LABEL_1"), ("1", "0"), [1, 0]),
+        (("CONTRADICTION", "ENTAILMENT"), ("entailment", "contradiction"), [1, 0]),
+    ],
+)
+def test_head_of_another_library_is_taken_by_names_in_another_spelling(head_of, before, after, order):
+    tasks = Classification(CONFIG, before), Classification(CONFIG, after)
+    found, _, kernel = head_of(*tasks, "run", texts_are_assumed=True)
+    np.testing.assert_array_equal(found, kernel[:, order])
+    with pytest.raises(InputError, match="is for another task or other labels"):
+        head_of(*tasks, "run")

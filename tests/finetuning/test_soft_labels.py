@@ -18,7 +18,7 @@ from albert_tf.finetuning import (
     QuestionAnswering,
     Regression,
 )
-from albert_tf.finetuning.datasets import DATASETS
+from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
@@ -186,6 +186,28 @@ def test_labels_are_mapped_by_name():
     for other in (("good", "fine"), ("good", "bad", "fine")):
         difference = task.differs_from(Classification(CONFIG, other))
         assert difference == f"has the labels {', '.join(other)}, but here they are bad, good"
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "found"),
+    [
+        (("NEUTRAL", "Entailment"), ("entailment", "neutral"), ("neutral", "entailment")),
+        (("LABEL_0", "LABEL_1"), ("1", "0"), ("0", "1")),
+        (("LABEL_0", "LABEL_1"), ("긍정", "부정"), ("LABEL_0", "LABEL_1")),
+        (("A", "b"), ("a", "A"), ("A", "b")),
+        (("a", "b"), ("a", "A"), ("a", "b")),
+        (("LABEL_0", "0"), ("0", "1"), ("LABEL_0", "0")),
+    ],
+)
+def test_labels_are_the_same_in_another_spelling_if_that_is_clear(labels, names, found):
+    pairs = DataFiles(text_column="one", text_pair_column="other")
+    task = Classification(CONFIG, labels).reading_as(Classification(CONFIG, names, pairs))
+    assert task.labels == found and task.input_columns == ("one", "other")
+
+
+def test_types_stay_and_words_are_read_where_the_task_reads_words():
+    task = Entities(CONFIG, ("PS", "LC")).reading_as(Entities(CONFIG, ("LC", "PS"), "words"))
+    assert task.types == ("PS", "LC") and task.reads_words
 
 
 def test_teacher_of_another_scale_is_told(capsys):

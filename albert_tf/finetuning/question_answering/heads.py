@@ -18,6 +18,8 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
     No answer is the span from [CLS] to [CLS], and "null_odds" are its logits less those of the best span.
     """
 
+    head = "independent"
+
     def batch_spec(self, max_seq_length):
         """Returns those of `AnswerSpan`, and what a teacher says of each piece; see `Objective`."""
         return {**super().batch_spec(max_seq_length), **self.taught_specs(max_seq_length)}
@@ -67,6 +69,8 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
     What a teacher says of the last piece is given the first piece of the answer too; where that is unknown, given the
     one that the teacher finds best.
     """
+
+    head = "conditional"
 
     def batch_spec(self, max_seq_length):
         """Returns those of `AnswerSpan`, and what a teacher says of each piece and of no answer; see `Objective`."""

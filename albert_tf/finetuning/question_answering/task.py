@@ -46,8 +46,12 @@ class QuestionTask(FinetuningTask):
         null_threshold: See above.
         metrics: Of `METRICS`, the rules that `score` follows.
         on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
+
+    Attributes:
+        head: What the setting of this name calls it.
     """
 
+    head: str
     predictions_file = "predictions.json"
     scores_predictions = True
     setting_types = MappingProxyType({"doc_stride": int, "max_query_length": int, "version_2_with_negative": bool})
