@@ -60,6 +60,9 @@ CONTESTANTS = {
     "replaced tokens": Contestant("electra", "full_sentences", 1.5),
     "replaced tokens, disentangled": Contestant("electra", "full_sentences", 1.5, {"disentangled_embeddings": True}),
     "replaced tokens, its own generator": Contestant("electra", "full_sentences", 2.0, {"share_generator": True}),
+    "replaced tokens, its own generator, weight 2": Contestant(
+        "electra", "full_sentences", 2.0, {"share_generator": True, "replaced_token_weight": 2.0}
+    ),
     "masked and causal": Contestant("hybrid", "document_blocks", 1.16, config="hybrid_small.json"),
 }
 NSMC_SIZES = "200", "1000"

@@ -1,9 +1,9 @@
 """Replaced tokens: which pieces of a text a small masked language model has put there (ELECTRA, Clark et al. 2020).
 
-Of the paper and google-research/electra are the losses and their weights of 1 and 50, each an average over the global
-batch; the embeddings that both models share; and that no gradient passes through what was drawn. As in the paper, and
-unlike there, every chosen piece is [MASK] before the generator guesses. Positions are drawn without replacement, where
-the original draws some twice and then averages the ids of two pieces.
+Of the paper and google-research/electra are the losses and their weights, 1 and usually 50, each an average over the
+global batch; the embeddings that both models share; and that no gradient passes through what was drawn. As in the
+paper, and unlike there, every chosen piece is [MASK] before the generator guesses. Positions are drawn without
+replacement, where the original draws some twice and then averages the ids of two pieces.
 """
 
 import math
@@ -27,8 +27,8 @@ from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
 from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
 from albert_tf.objectives.registry import Setting
+from albert_tf.setting_checks import check_number
 
-_COEFFICIENT = 50.0
 # The logits of having been replaced are counted in so many bins, of real pieces and of replaced ones. Bins are narrow
 # where the logits of a model lie that tells nothing yet, about the log odds of one piece in nine, and become wider from
 # there, as far as those of a model that is sure: equal parts of the probabilities would put most of these into one bin.
@@ -46,6 +46,7 @@ SETTINGS = (
         "Train ELECTRA's shared embeddings with the generator's loss only, and a difference that is added "
         "to them with the model's.",
     ),
+    Setting("replaced_token_weight", 50.0, "Weight of the loss of ELECTRA's model; its generator's has a weight of 1."),
 )
 
 
@@ -57,11 +58,10 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size, or the model is causal, has embeddings of languages, or knows
-            entities.
+        InputError: The generator can't have that size, the weight is no number above 0, or the model is causal, has
+            embeddings of languages, or knows entities.
     """
 
-    loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
     metric_names = ("masked_lm_accuracy", "replaced_token_share", "replaced_token_scores")
     vector_metrics: typing.ClassVar = {"replaced_token_scores": 2 * _BINS}
     # A better generator makes the discriminator's task harder, whose figures can't be compared from step to step. The
@@ -89,6 +89,9 @@ class ReplacedTokens(Objective):
                 "`share_generator` makes the model its own generator, so there are no two embeddings for "
                 "`disentangled_embeddings` to tell apart; leave one of them out"
             )
+        self._weight = options.settings["replaced_token_weight"]
+        check_number("replaced_token_weight", self._weight, "greater than 0", lambda value: value > 0)
+        self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": float(self._weight)}
         self.fills_masks = self._is_shared
         self._generator_config = config if self._is_shared else generator_config(config, self._size)
         self._masked_lm = MaskedLM(self._generator_config, options)
@@ -208,8 +211,13 @@ class ReplacedTokens(Objective):
 
     def identity(self):
         """Returns name and settings; see `Objective`."""
-        own = {"generator_size": self._size, "share_generator": self._is_shared}
-        return {**super().identity(), **own, "disentangled_embeddings": self._is_disentangled}
+        return {
+            **super().identity(),
+            "generator_size": self._size,
+            "share_generator": self._is_shared,
+            "disentangled_embeddings": self._is_disentangled,
+            "replaced_token_weight": float(self._weight),
+        }
 
     def flops(self, batch_spec):
         """Returns the operations of generator, draws and discriminator; see `Objective`."""

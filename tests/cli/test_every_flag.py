@@ -273,6 +273,7 @@ def pretraining(folder, models, shards, longer_shards):
             Case("objective", "bert", refused="--objective=bert needs examples packed as next"),
         ],
         "generator_size": [Case("generator_size", 0.5, {"objective": "electra"})],
+        "replaced_token_weight": [Case("replaced_token_weight", 2.0, {"objective": "electra"})],
         "share_generator": [
             Case("share_generator", True, {"objective": "electra", "generator_size": OUT}, is_alone=True)
         ],

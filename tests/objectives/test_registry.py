@@ -63,7 +63,7 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
     names = [setting.name for setting in all_settings()]
     assert len(set(names)) == len(names) > 0
     objective = make_objective("electra", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
-    switches = {"share_generator": False, "disentangled_embeddings": False}
+    switches = {"share_generator": False, "disentangled_embeddings": False, "replaced_token_weight": 50.0}
     assert objective.identity() == {"objective": "electra", "generator_size": 0.5, **switches}
     with pytest.raises(InputError, match="`generator_size` has no meaning for `objective=albert`; leave it out"):
         make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))

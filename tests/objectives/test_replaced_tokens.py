@@ -97,10 +97,10 @@ def loss_of(objective, models, batch):
     return loss, tape.gradient(loss, variables), computed
 
 
-@pytest.mark.parametrize("is_disentangled", [False, True])
-def test_losses_and_gradients_are_those_of_transformers(monkeypatch, is_disentangled):
+@pytest.mark.parametrize(("is_disentangled", "weight"), [(False, 50), (True, 50), (False, 2.5)])
+def test_losses_and_gradients_are_those_of_transformers(monkeypatch, is_disentangled, weight):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    objective = electra(generator_size=0.5, disentangled_embeddings=is_disentangled)
+    objective = electra(generator_size=0.5, disentangled_embeddings=is_disentangled, replaced_token_weight=weight)
     models, batch = make_models(objective), batch_of()
     # The second piece of the first row is drawn as it was.
     drawn = np.array([[30, batch["masked_lm_ids"][0, 1], 31], [32, 33, 5], [34, 5, 5]])
@@ -129,12 +129,12 @@ def test_losses_and_gradients_are_those_of_transformers(monkeypatch, is_disentan
     inputs = {name: torch.tensor(value.numpy()).long() for name, value in inputs.items()}
     of_masks = generator(input_ids=torch.tensor(ids).long(), labels=torch.tensor(labels), **inputs).loss
     of_pieces = discriminator(input_ids=torch.tensor(fake).long(), labels=torch.tensor(replaced), **inputs).loss
-    (of_masks + 50 * of_pieces).backward()
+    (of_masks + weight * of_pieces).backward()
 
     average = {name: float(total / weight) for name, (total, weight) in computed.items() if "loss" in name}
     assert average["masked_lm_loss"] == pytest.approx(of_masks.item(), rel=1e-5)
     assert average["replaced_token_loss"] == pytest.approx(of_pieces.item(), rel=1e-5)
-    assert float(loss) == pytest.approx((of_masks + 50 * of_pieces).item(), rel=1e-5)
+    assert float(loss) == pytest.approx((of_masks + weight * of_pieces).item(), rel=1e-5)
     assert float(computed["replaced_token_share"][0]) == replaced.sum() == 5
 
     theirs = {"": discriminator.electra, "generator/": generator.electra}
@@ -287,6 +287,7 @@ def test_generator_has_heads_of_the_same_size(size, hidden_size, heads, intermed
         ({"generator_size": 0.6}, "`generator_size=0.6` of 4 heads is 2.4 heads; choose a share .* such as 0.5"),
         ({"generator_size": 0.5, "share_generator": True}, "`share_generator` makes the model its own generator"),
         ({"disentangled_embeddings": True, "share_generator": True}, "no two embeddings for `disentangled_embeddings`"),
+        ({"replaced_token_weight": 0.0}, "`replaced_token_weight` must be a number greater than 0. Received: 0.0"),
     ],
 )
 def test_generator_that_can_not_be_is_refused(settings, message):
