@@ -168,8 +168,6 @@ def plan(given):
         config = config_for_plan(config, given.entity_vectors)
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
     task = given.task or usual_objective(config)
-    if given.task is None and not given.json:
-        print(f"--task={task}, which suits the model; if it is to learn something else, pass --task", flush=True)
     objective = planned_objective(task, config, given.max_predictions_per_seq, objective_settings(given, task))
     if given.train_batch_size:
         objective.check_batch_size(given.train_batch_size)
@@ -177,6 +175,8 @@ def plan(given):
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
         check_attention(strategy, given.attention, config, [given.max_seq_length])
+    if given.task is None and not given.json:
+        print(f"--task={task}, which suits the model; if it is to learn something else, pass --task", flush=True)
     line = ProgressLine(sys.stderr)
     figures_of = make_compiler(given, objective, line)
     if given.train_batch_size:
