@@ -63,7 +63,7 @@ def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) 
     found = []
     for number, value in enumerate(inputs):
         texts = [value] if isinstance(value, str) else value
-        wanted = "a tuple of two strings, as this task reads pairs" if reads_pairs else "a string: one text, not a pair"
+        wanted = "a tuple of two strings, as this task reads pairs" if reads_pairs else "a string"
         is_right = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
         if not is_right or len(texts) != 1 + reads_pairs:
             raise InputError(f"input {number} must be {wanted}. Received: {describe(value)}")
