@@ -92,6 +92,9 @@ class Teacher:
     def predict(self, examples: list) -> list:
         """Returns its prediction for each example, from the texts alone."""
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
+        cuts = self.task.describe_cuts(features, self.max_seq_length, f"that {self._source} reads")
+        if cuts:
+            tell_once(cuts)
         file = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, file, self._batch_size, self._evaluator.compute_outputs, self._lengths

@@ -75,6 +75,15 @@ def test_teacher_of_another_config_is_another_one(classify, teacher, reviews, tm
     assert result.code == 1 and "the config, tokenizer or labels of its teacher have changed since" in result.errors
 
 
+def test_texts_that_the_teacher_reads_the_beginning_of_are_told(classify, teacher, tmp_path):
+    other = shutil.copytree(teacher, tmp_path / "teacher")
+    path = other / "run_settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_seq_length": 4}))
+    result = classify(teacher=other, do_train=True)
+    assert result.code == 0 and f" texts that --teacher={other} reads are cut: " in result.output
+    assert "; max_seq_length is 4, and can be raised to " in result.output
+
+
 def test_checkpoint_that_would_not_be_the_teacher_is_refused(classify, teacher, assert_refused, tmp_path):
     other = shutil.copytree(teacher, tmp_path / "teacher")
     newest = sorted(other.glob("model.ckpt-*.index"))[-1]
