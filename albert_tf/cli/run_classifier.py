@@ -21,6 +21,7 @@ from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
+from albert_tf.text_fields import columns_of
 
 
 def define_flags():
@@ -157,7 +158,8 @@ def make_task(settings, config):
 def _labels_of_sets(settings, files):
     """Returns the labels of a training file whose texts may have several."""
     reader = LabelSetReader(settings.label_separator)
-    return labels_of_sets(read_examples(find_paths(settings, TRAIN), files, True, reader))
+    examples = read_examples(find_paths(settings, TRAIN), files, True, reader)
+    return labels_of_sets(examples, columns_of(files.label_column, ()))
 
 
 def class_weights(settings, labels, train_examples):

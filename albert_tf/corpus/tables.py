@@ -70,7 +70,8 @@ def _bytes_of(column, pyarrow):
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each column that `datasets` calls a ClassLabel; -1 stands for no label there.
+    """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them; -1 stands
+    for no label there.
 
     Raises:
         BadCorpusError: What `datasets` says of the columns can't be understood.
@@ -80,9 +81,10 @@ def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
         return {}
     try:
         features = json.loads(content)["info"].get("features") or {}
+        labels = {column: _of_each(feature) for column, feature in features.items()}
         found = {
             column: tuple(feature["names"])
-            for column, feature in features.items()
+            for column, feature in labels.items()
             if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
         }
         if all(isinstance(name, str) for name in itertools.chain(*found.values())):
@@ -92,6 +94,14 @@ def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
     raise BadCorpusError(
         f"{path}: the names of labels that datasets has written into it can't be read; write the file again"
     )
+
+
+def _of_each(feature):
+    """Returns what a list holds, as versions of `datasets` have written it; of anything else the same."""
+    if isinstance(feature, list) and len(feature) == 1:
+        return feature[0]
+    is_list = isinstance(feature, dict) and feature.get("_type") in ("List", "LargeList", "Sequence")
+    return feature.get("feature") if is_list else feature
 
 
 def _check_column(schema, path, name, types, may_be_null):

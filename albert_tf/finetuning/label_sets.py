@@ -1,12 +1,17 @@
 """Texts with any number of labels: how files write them, how they are measured, and from which probability on."""
 
+import ast
 import collections.abc
+import re
 import typing
 
 import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.rows.values import is_missing, one_value
+
+# How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
+_LIST = re.compile(r"\[\s*((['\"\d.+-]|None|nan).*)?\]", re.DOTALL)
 
 Counts = collections.abc.Mapping[str, tuple[int, int, int]]
 
@@ -41,6 +46,8 @@ class LabelSetReader:
         value = values.get(column)
         if isinstance(value, np.ndarray):
             value = value.tolist()
+        elif isinstance(value, str) and looks_like_list(value):
+            value = _written_list(value.strip(), column)
         if isinstance(value, list | tuple):
             labels = tuple(one_value({column: each}, column) for each in value)
         elif is_missing(value):
@@ -57,6 +64,25 @@ class LabelSetReader:
         if len(set(labels)) < len(labels):
             raise InputError(f"a label appears twice under {column}, {value!r}; name each once")
         return labels
+
+
+def looks_like_list(text: str) -> bool:
+    """Whether a text is a list as Python writes it."""
+    return _LIST.fullmatch(text.strip()) is not None
+
+
+def _written_list(text, column):
+    """Returns a list that was written as text."""
+    try:
+        found = ast.literal_eval(text)
+        if str(found) == text:  # NumPy's lists have no commas, so Python reads their strings as one
+            return found
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    raise InputError(
+        f"{column} holds {text[:60]!r}, a list written as text that can't be read; write lists into JSON lines or "
+        "Parquet, or labels with a separator between them"
+    )
 
 
 def _flagged(values, columns, needs_label):

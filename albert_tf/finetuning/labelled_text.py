@@ -12,10 +12,11 @@ import numpy as np
 from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.finetuning.label_sets import looks_like_list
 from albert_tf.finetuning.task import CUT
 from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
 from albert_tf.rows.row_file import RowFile
-from albert_tf.rows.values import is_missing, joined_text, one_value, without_fractions
+from albert_tf.rows.values import is_missing, joined_text, one_value, plain_labels
 from albert_tf.text_fields import columns_of, describe_columns
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
@@ -75,8 +76,15 @@ def read_examples(
     Raises:
         InputError: A column is missing, a row can't be used and is not to be left out, or there is no row.
     """
-    if not isinstance(path, str):
-        return [example for each in path for example in read_examples(each, files, needs_label, read_labels)]
+    paths = (path,) if isinstance(path, str) else path
+    examples = [example for each in paths for example in _read_file(each, files, needs_label, read_labels)]
+    if read_labels is None:
+        labels = plain_labels([example.label for example in examples])
+        examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
+    return examples
+
+
+def _read_file(path, files, needs_label, read_labels):
     bad_rows = BadRows(files.on_bad_row)
     row_file = RowFile(path, files.columns)
     rows = _objects(row_file, bad_rows)
@@ -102,9 +110,6 @@ def read_examples(
     bad_rows.warn()
     if not examples:
         raise InputError(f"{path} has no row that can be used")
-    if read_labels is None:
-        labels = without_fractions([example.label for example in examples])
-        examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
     tell_once(_describe_file(row_file, found, files, text_columns, label_columns, examples))
     _warn_of_empty_texts(path, examples)
     if row_file.form == "tab-separated":
@@ -139,6 +144,8 @@ def _label(values, columns, needs_label):
     label = one_value(values, column)
     if needs_label and label == "":
         raise InputError(f"nothing under {column}")
+    if looks_like_list(label):
+        raise InputError(f"{column} holds {shorten(label)}, a list; texts with several labels need `multi_label`")
     return label
 
 

@@ -25,6 +25,7 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_pr
 from albert_tf.objectives.objective import Batch, batch_sizes, encoder_batch_spec
 from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
+from albert_tf.rows.values import known_label
 from albert_tf.text_windows import mean_over_windows
 
 
@@ -79,7 +80,7 @@ class LabelledTextTask(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         bad_rows, found = BadRows(self._files.on_bad_row), []
-        for example in read_examples(path, self._files, needs_labels, self.read_labels):
+        for example in map(self._as_known, read_examples(path, self._files, needs_labels, self.read_labels)):
             is_open = not needs_labels and example.label in (None, *UNKNOWN_LABELS)
             reason = None if is_open else self.reason_against(example.label)
             if reason is None:
@@ -92,6 +93,15 @@ class LabelledTextTask(FinetuningTask):
         if not found:
             raise InputError(f"{path} has no row with a label that can be used; the last one: {reason}")
         return found
+
+    def _as_known(self, example):
+        """Returns an example whose labels are written as the task's, where a file writes 1.0 for 1, or 1 for 1.0."""
+        label, known = example.label, getattr(self, "labels", ())
+        if not label or not known:
+            return example
+        if isinstance(label, tuple):
+            return dataclasses.replace(example, label=tuple(known_label(each, known) for each in label))
+        return dataclasses.replace(example, label=known_label(label, known))
 
     def read_unlabelled(self, path):
         # Whatever stands where labels do in other files is none of our business.

@@ -46,13 +46,18 @@ def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
     return _checked({example.label for example in examples}, examples)
 
 
-def labels_of_sets(examples: list[LabelledText]) -> tuple[str, ...]:
+def labels_of_sets(examples: list[LabelledText], columns: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Returns the labels of examples that may have several, sorted.
+
+    Args:
+        examples: The examples.
+        columns: Which labels have columns of their own; so they count where no example has them.
 
     Raises:
         InputError: No example has any, or all have the same one alone.
     """
-    return _checked({label for example in examples for label in example.label}, examples)
+    found = {label for example in examples for label in example.label}
+    return _checked(found | set(columns if found and found <= set(columns) else ()), examples)
 
 
 def _checked(found, examples):

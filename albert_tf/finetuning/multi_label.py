@@ -200,8 +200,7 @@ class MultiLabel(LabelledTextTask):
         return [describe_label_sets(path, examples, self.labels)]
 
     def text_and_label(self, example):
-        """Returns the text, or both, and no label, as each may have several; see `FinetuningTask`."""
-        return example.texts, ""
+        return example.texts, example.label
 
     @classmethod
     def from_settings(cls, config, settings):

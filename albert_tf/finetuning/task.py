@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
+from albert_tf.finetuning.dev_share import Key
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import SoftLabels
 from albert_tf.json_types import check_types
@@ -254,10 +255,11 @@ class FinetuningTask(Objective):
         """Returns the texts of an example, to tell of words that the vocabulary can't spell; by default none."""
         return ()
 
-    def text_and_label(self, example: typing.Any) -> tuple[str, str]:
+    def text_and_label(self, example: typing.Any) -> Key:
         """Returns what a share of a file is chosen by: a text, and a label of which the same share is chosen.
 
-        Examples with equal texts come to one side; the label is "" where there are none to keep the shares of.
+        Examples with equal texts come to one side; the label is "" where there are none to keep the shares of, and a
+        tuple of labels where a text may have several.
 
         Raises:
             InputError: No share can be chosen for this task.

@@ -287,6 +287,8 @@ def _label_name(column, value, names):
     Raises:
         InputError: The number is none of a label.
     """
+    if isinstance(value, list):
+        return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:
         return None
     if not isinstance(value, int) or not 0 <= value < len(names):

@@ -79,19 +79,43 @@ def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: colle
 
 
 def is_missing(value: typing.Any) -> bool:
-    """Whether a value stands for none: null, or the NaN that tables with gaps have."""
-    return value is None or value != value
+    """Whether a value stands for none: null, or what tables with gaps have, NaN and pandas' NaT and NA."""
+    if value is None or hasattr(value, "__len__"):
+        return value is None
+    try:
+        return bool(value != value)
+    except TypeError:  # of NA, which nothing can be compared with
+        return True
 
 
-def without_fractions(labels: list[str | None]) -> list[str | None]:
-    """Returns labels with "1.0" as "1" where every one of them is a whole number.
+def plain_labels(labels: list[str | None]) -> list[str | None]:
+    """Returns labels with "1.0" as "1" where every one is a whole number, and "True" as "true" where all are such.
 
-    So writes pandas a column of whole numbers that has gaps; the same labels in a file without gaps are "1".
+    So writes pandas a column of whole numbers that has gaps, and one of truth values; the same labels in a file without
+    gaps are "1", and in JSON "true".
     """
     known = [label for label in labels if label]
-    if known and all(_WHOLE.fullmatch(label) for label in known):
-        return [label and _WHOLE.fullmatch(label)[1] for label in labels]
+    if known and all(_spelled(label) != label for label in known):
+        return [label and _spelled(label) for label in labels]
     return labels
+
+
+def known_label(label: str, known: collections.abc.Iterable[str]) -> str:
+    """Returns which of the known labels a file means: the same, or else the same number or truth value.
+
+    One file writes 1.0, true where another writes 1, True. A label that is none of them is returned as it is.
+    """
+    known = tuple(known)
+    if label in known:
+        return label
+    return next((each for each in known if _spelled(each) == _spelled(label)), label)
+
+
+def _spelled(label):
+    """Returns a whole number without a fraction, a truth value as in JSON, and anything else as it is."""
+    if whole := _WHOLE.fullmatch(label):
+        return whole[1]
+    return label.lower() if label in ("True", "False", "TRUE", "FALSE") else label
 
 
 class _RepeatedNameError(ValueError):

@@ -14,7 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.rows.row_file import RowFile, write_rows
-from albert_tf.rows.values import without_fractions
+from albert_tf.rows.values import plain_labels
 
 ROWS = [{"document": '그가 "좋다, 좋아" 했다', "label": "1"}, {"document": "두 줄\n나쁘다", "label": "0"}]
 
@@ -247,9 +247,9 @@ def test_gaps_of_parquet_are_bad_rows_and_leave_the_labels_as_they_are(tmp_path)
 
 
 def test_labels_lose_a_fraction_of_nothing_where_all_have_one():
-    assert without_fractions(["1.0", "0.0", None, ""]) == ["1", "0", None, ""]
-    assert without_fractions(["1.0", "0.5"]) == ["1.0", "0.5"]
-    assert without_fractions(["1.0", "x"]) == ["1.0", "x"]
+    assert plain_labels(["1.0", "0.0", None, ""]) == ["1", "0", None, ""]
+    assert plain_labels(["1.0", "0.5"]) == ["1.0", "0.5"]
+    assert plain_labels(["1.0", "x"]) == ["1.0", "x"]
 
 
 def test_file_is_described_as_it_was_understood(tmp_path, capsys):

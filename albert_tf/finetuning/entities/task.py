@@ -236,8 +236,8 @@ class Entities(FinetuningTask):
         return (example.text,)
 
     def text_and_label(self, example):
-        """Returns the sentence, and no label, as it has many; see `FinetuningTask`."""
-        return example.text, ""
+        """Returns the sentence, and the types of its entities; see `FinetuningTask`."""
+        return example.text, tuple(sorted({tag[2:] for tag in example.tags} - {""}))
 
     def examples_of(self, inputs):
         """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""

@@ -12,7 +12,14 @@ import numpy as np
 
 from albert_tf.asked_texts import is_table
 from albert_tf.errors import InputError, describe
-from albert_tf.finetuning.from_python.label_values import CHECKS, LISTS, OF_FLAGS, is_flag, is_whole
+from albert_tf.finetuning.from_python.label_values import (
+    CHECKS,
+    LISTS,
+    OF_FLAGS,
+    is_flag,
+    is_whole,
+    text_of_characters,
+)
 from albert_tf.rows.values import is_missing
 from albert_tf.text_encoding import replace_halves
 
@@ -36,11 +43,13 @@ class GivenData:
         kind: One of `KINDS`.
         texts: N strings, tuples of two, or lists of words.
         labels: N of what the kind has.
+        label_columns: The columns of a table that are a label each; none of other examples.
     """
 
     kind: str
     texts: list[typing.Any]
     labels: list[typing.Any]
+    label_columns: tuple[str, ...] = ()
 
     @property
     def reads_pairs(self) -> bool:
@@ -52,6 +61,8 @@ class GivenData:
         line = f'learns {_LEARNS[self.kind]} (kind="{self.kind}"), from {len(self.texts):,} examples'
         if self.kind == "numbers" and all(label == int(label) for label in self.labels):
             line += '; if these are classes, pass kind="labels"'
+        if isinstance(self.texts[0], list) and all(len(word) == 1 for words in self.texts for word in words):
+            line += "; all words have one character: if they are the characters of a text, keep its blanks among them"
         return line
 
 
@@ -123,8 +134,10 @@ def read_given(
     if kind is not None and kind not in KINDS:
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
     text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)
+    label_columns = ()
     if is_table(texts):
-        kind = kind or ("multi_label" if isinstance(labels, list | tuple) else None)
+        if isinstance(labels, list | tuple):
+            kind, label_columns = kind or "multi_label", tuple(labels)
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
@@ -142,9 +155,10 @@ def read_given(
             raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
     kind = kind or _kind_of(texts, labels)
     check = CHECKS[kind]
-    return GivenData(
-        kind, texts, [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
-    )
+    labels = [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
+    if kind == "entities" and _are_characters(texts):
+        texts, labels = map(list, zip(*map(text_of_characters, texts, labels)))
+    return GivenData(kind, texts, labels, label_columns)
 
 
 def _columns(table, label_column, text_columns):
@@ -222,6 +236,13 @@ def _text(value, number):
     raise InputError(
         f"texts[{number}] must be a string, a tuple of two, or a list of words. Received: {describe(value)}"
     )
+
+
+def _are_characters(texts):
+    """Whether lists are the characters of texts, blanks among them, as the hub has KLUE-NER, and not words."""
+    if not isinstance(texts[0], list) or not all(len(unit) == 1 for units in texts for unit in units):
+        return False
+    return any(unit.isspace() for units in texts for unit in units)
 
 
 def _are_pairs_as_lists(texts, labels):

@@ -60,9 +60,9 @@ def _tagged_characters(text, entities):
 
 def _questions(data):
     paragraphs = []
-    for number, ((question, context), answer) in enumerate(zip(data.texts, data.labels)):
-        answers = [] if answer is None else [{"text": answer[0], "answer_start": answer[1]}]
-        entry = {"id": str(number), "question": question, "answers": answers, "is_impossible": answer is None}
+    for number, ((question, context), answers) in enumerate(zip(data.texts, data.labels)):
+        written = [{"text": text, "answer_start": begin} for text, begin in answers]
+        entry = {"id": str(number), "question": question, "answers": written, "is_impossible": not answers}
         paragraphs.append({"context": context, "qas": [entry]})
     return json.dumps({"version": "given", "data": [{"paragraphs": paragraphs}]}, ensure_ascii=False) + "\n"
 

@@ -9,6 +9,7 @@ import numbers
 import numpy as np
 
 from albert_tf.errors import InputError, describe
+from albert_tf.finetuning.entities.tags import entities_of, normalize_tag
 from albert_tf.rows.values import is_missing
 
 LISTS = list | tuple | set | frozenset | np.ndarray
@@ -29,7 +30,9 @@ def is_whole(value):
 
 
 def _label(value, text, number):
-    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value):
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()  # as in JSON
+    if isinstance(value, str) and value:
         return str(value)
     if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
         return str(int(value))
@@ -77,6 +80,20 @@ def _entities(value, text, number):
     )
 
 
+def text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, list[tuple[int, int, str]]]:
+    """Returns the text of characters, and the (begin, end, type) of its entities; tags of blanks say nothing.
+
+    Raises:
+        InputError: A tag is none.
+    """
+    places = [place for place, character in enumerate(characters) if not character.isspace()]
+    try:
+        found = entities_of([normalize_tag(tags[place]) for place in places])
+    except ValueError as error:
+        raise InputError(f"{str(error)!r} is not a tag such as B-PER, PER-B, I-PER or O; correct it") from error
+    return "".join(characters), [(places[each.begin], places[each.end - 1] + 1, each.type) for each in found]
+
+
 def _entity(value):
     """Returns (begin, end, type), None for what is none."""
     if isinstance(value, collections.abc.Mapping):
@@ -88,39 +105,37 @@ def _entity(value):
     return (int(begin), int(end), kind) if is_right and kind else None
 
 
-def _answer(value, text, number):
-    """Returns (text, begin) of an answer, None for none."""
+def _answers(value, text, number):
+    """Returns the right answers of a question, each as (text, begin); none if it has no answer."""
     if not isinstance(text, tuple):
         raise InputError(f"texts[{number}] must be a tuple of a question and the text that answers it")
     if is_missing(value):
-        return None
-    context = text[1]
-    if isinstance(value, collections.abc.Mapping):
-        answer, begin = (_first(value.get(name)) for name in ("text", "answer_start"))
-        if answer is None and begin is None and set(value) >= {"text", "answer_start"}:
-            return None
+        return []
+    context, pairs = text[1], None
+    if isinstance(value, collections.abc.Mapping) and set(value) >= {"text", "answer_start"}:
+        answers, begins = (_as_list(value[name]) for name in ("text", "answer_start"))
+        pairs = list(zip(answers, begins)) if len(answers) == len(begins) else None
     elif isinstance(value, list | tuple) and len(value) == 2 and all(map(is_whole, value)):
         begin, end = map(int, value)
-        answer = context[begin:end] if 0 <= begin < end <= len(context) else None
-    else:
-        answer = begin = None
-    if not isinstance(answer, str) or not isinstance(begin, numbers.Integral):
+        pairs = [(context[begin:end], begin)] if 0 <= begin < end <= len(context) else None
+    if pairs is None or not all(isinstance(a, str) and isinstance(b, numbers.Integral) for a, b in pairs):
         raise InputError(
             f'labels[{number}] must be the (begin, end) of the answer in the text, an object of "text" and '
             f'"answer_start", or None. Received: {describe(value)}'
         )
-    if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
-        raise InputError(
-            f"labels[{number}]: {answer[:40]!r} is not in the text at {begin}; correct the answer or its position"
-        )
-    return answer, int(begin)
+    for answer, begin in pairs:
+        if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
+            raise InputError(
+                f"labels[{number}]: {answer[:40]!r} is not in the text at {begin}; correct the answer or its position"
+            )
+    return [(answer, int(begin)) for answer, begin in pairs]
 
 
-def _first(value):
-    """Returns the first of several answers, as SQuAD has them; None of none."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return value[0] if len(value) else None
-    return value
+def _as_list(value):
+    """Returns what SQuAD has for all answers of a question, or somebody for its only one, as a list."""
+    if is_missing(value):
+        return []
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
 
 
 # By kind.
@@ -129,5 +144,5 @@ CHECKS = {
     "multi_label": _label_set,
     "numbers": _number,
     "entities": _entities,
-    "answers": _answer,
+    "answers": _answers,
 }

@@ -54,7 +54,7 @@ def make_task(
         raise InputError(f"`doc_stride={doc_stride}` is for labels and numbers; {data.kind} are read in windows anyway")
     if data.kind == "answers":
         config = config.replace(question_alignment=default_question_alignment(config))
-        may_lack = None in data.labels
+        may_lack = not all(data.labels)
         task = (ConditionalQuestionAnswering if may_lack else QuestionAnswering)(config, may_be_unanswerable=may_lack)
         head = "conditional" if may_lack else "independent"
         more = {"head": head, "question_alignment": config.question_alignment, "metrics": None}
@@ -81,7 +81,8 @@ def make_task(
         check_metrics(files.metrics, SCORE_METRICS)
         task = Regression(config, files, doc_stride)
     elif data.kind == "multi_label":
-        labels = labels_of_sets(read_examples(path, files, needs_label=True, read_labels=LabelSetReader(_SEPARATOR)))
+        examples = read_examples(path, files, needs_label=True, read_labels=LabelSetReader(_SEPARATOR))
+        labels = labels_of_sets(examples, data.label_columns)
         task = MultiLabel(config, labels, files, _SEPARATOR, doc_stride)
     else:
         labels = labels_of(read_examples(path, files, needs_label=True))

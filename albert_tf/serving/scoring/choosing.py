@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from albert_tf.errors import InputError
+from albert_tf.rows.values import is_missing, known_label, one_value
 from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts
 from albert_tf.serving.scoring.scorer import Scorer, check_scorable, count_characters
 from albert_tf.serving.scoring.template import Template
@@ -152,9 +153,9 @@ def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) ->
     """
     counts, right, not_there = collections.Counter(), collections.Counter(), 0
     for each in found:
-        if "answers" not in each or each.get(GIVEN_LABEL) in (None, ""):
+        if "answers" not in each or is_missing(each.get(GIVEN_LABEL)) or each[GIVEN_LABEL] == "":
             continue
-        label = str(each[GIVEN_LABEL])
+        label = known_label(one_value(each, GIVEN_LABEL), each["answers"])
         counts[label] += 1
         not_there += label not in each["answers"]
         right.update(compare for compare in COMPARISONS if best_label(each["answers"], compare) == label)

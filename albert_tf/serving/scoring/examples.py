@@ -6,7 +6,7 @@ import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.rows.row_file import RowFile
-from albert_tf.rows.values import joined_text, one_value
+from albert_tf.rows.values import joined_text, known_label, one_value
 from albert_tf.text_fields import columns_of
 
 _NAME_COLUMNS = "name your columns with `input_fields` and `label_field`"
@@ -30,6 +30,7 @@ def draw_examples(
     """
     by_label = {label: [] for label in labels}
     for text, label in _read(path, text_field, label_field):
+        label = known_label(label, by_label)
         if text.strip() and label in by_label:
             by_label[label].append(text)
     generator = np.random.default_rng(seed)

@@ -29,7 +29,7 @@ def written(folder, data):
         (["좋음", "나쁨"], "labels", ["좋음", "나쁨"]),
         ([1, 0], "labels", ["1", "0"]),
         (np.array([1, 0]), "labels", ["1", "0"]),
-        ([True, np.bool_(False)], "labels", ["True", "False"]),
+        ([True, np.bool_(False)], "labels", ["true", "false"]),
         ([3.5, 1.0], "numbers", [3.5, 1.0]),
         (np.array([3.0, 1.0], np.float32), "numbers", [3.0, 1.0]),
         ([["a", "b"], []], "multi_label", [["a", "b"], []]),
