@@ -59,6 +59,7 @@ class Progress:
         if self._is_chief:
             tf.io.gfile.makedirs(self.output_dir)
             _forget_later_rows(os.path.join(self.output_dir, METRICS_FILE), step)
+            self._trackers.begin(self.output_dir)
 
     def begin_phase(self, examples: int, tokens: int, flops: int = 0) -> None:
         """Sets what each step takes from now on, over all replicas: examples, pieces, and operations if known."""
@@ -144,6 +145,7 @@ class Progress:
         lacking = plot_losses(self.output_dir, self._title, read_metrics(self.output_dir))
         if lacking:
             print(lacking, file=self._stream)
+        self._trackers.end()
 
 
 def _forget_later_rows(path, step):

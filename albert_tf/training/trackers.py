@@ -7,17 +7,26 @@ import sys
 
 from albert_tf.errors import InputError, describe, first_line
 
-# Called with the step, what was measured on ("train" or "held_out"), and values by name.
+# Called with the step, what was measured on ("train" or "held_out"), and values by name. Where it has a method `begin`,
+# that is called with the folder of each training before its first values; a method `end`, without arguments, behind the
+# last ones.
 Tracker = collections.abc.Callable[[int, str, dict[str, float]], None]
+
+# Functions, which can't tell one training from another, by the folder of the training that they were told of first.
+_told_of: list[tuple[Tracker, str]] = []
 
 
 def load_tracker(name: str) -> Tracker:
-    """Returns the function that "module:function" names; the module may lie in the current folder."""
+    """Returns the function that "module:function" names, or an object of the class that it names.
+
+    The module may lie in the current folder.
+    """
     if not all(name.partition(":")):
         raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
     sys.path.insert(0, os.getcwd())
     try:
         function = pkgutil.resolve_name(name)
+        function = function() if isinstance(function, type) else function
     except Exception as error:  # whatever the module does when it is imported
         raise InputError(f"`trackers={name}`: can't import it ({first_line(error)})") from error
     finally:
@@ -37,12 +46,39 @@ class Trackers:
                 raise InputError(f"`trackers` must be functions. Received: {describe(function)}")
         self._functions, self._log = functions, log
 
-    def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
-        """Tells each of them."""
+    def begin(self, output_dir: str) -> None:
+        """Tells each of them that the training in a folder begins."""
         for function in list(self._functions):
-            try:
-                function(step, split, dict(values))
-            except Exception as error:  # a service may be out of reach
-                self._functions.remove(function)
-                name = getattr(function, "__name__", repr(function))
-                self._log(f"warning: the tracker {name} failed at step {step:,}, and is left out: {first_line(error)}")
+            if hasattr(function, "begin"):
+                self._call(function, function.begin, "as training began", output_dir)
+                continue
+            before = next((folder for known, folder in _told_of if known is function), None)
+            if before is None:
+                _told_of.append((function, output_dir))
+            elif before != output_dir:
+                self._log(
+                    f"warning: the tracker {_name(function)} is told of {output_dir} after {before}, and can't tell "
+                    "the two apart; give an object that has the methods begin(output_dir) and end()"
+                )
+
+    def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
+        """Tells each of them what was measured."""
+        for function in list(self._functions):
+            self._call(function, function, f"at step {step:,}", step, split, dict(values))
+
+    def end(self) -> None:
+        """Tells each of them that the training that began last has ended, or was stopped."""
+        for function in list(self._functions):
+            if hasattr(function, "end"):
+                self._call(function, function.end, "as training ended")
+
+    def _call(self, function, method, when, *what):
+        try:
+            method(*what)
+        except Exception as error:  # a service may be out of reach
+            self._functions.remove(function)
+            self._log(f"warning: the tracker {_name(function)} failed {when}, and is left out: {first_line(error)}")
+
+
+def _name(function):
+    return getattr(function, "__name__", type(function).__name__)

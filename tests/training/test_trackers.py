@@ -17,8 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 def run_of(tmp_path, trackers, on_metrics=None):
     """Measures three times."""
     progress = Progress(str(tmp_path), "loss", on_metrics=on_metrics, trackers=trackers)
+    progress.start(0, 3)
     for step in (1, 2, 3):
         progress.record(step, "held_out" if step == 2 else "train", {"loss": 1.0 / step})
+    progress.finish(0)
 
 
 def test_trackers_are_told_what_is_measured(tmp_path):
@@ -39,6 +41,50 @@ def test_tracker_that_fails_is_left_out_and_training_goes_on(tmp_path, capsys):
     assert seen == [(1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"loss": 1 / 3})]
     warning = "warning: the tracker out_of_reach failed at step 2, and is left out: no route to host\n"
     assert capsys.readouterr().out == warning
+
+
+def test_trackers_are_told_which_training_begins_and_that_it_ends(tmp_path, capsys):
+    told = []
+
+    class Log:
+        def begin(self, output_dir):
+            told.append(("begin", pathlib.Path(output_dir).name))
+
+        def __call__(self, step, split, values):
+            told.append(step)
+
+        def end(self):
+            told.append("end")
+
+    tracker = Log()
+    for name in ("first", "second"):
+        run_of(tmp_path / name, [tracker])
+    assert told == [("begin", "first"), 1, 2, 3, "end", ("begin", "second"), 1, 2, 3, "end"]
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_tracker_that_cannot_tell_trainings_apart_is_named(tmp_path, capsys):
+    def log(step, split, values):
+        pass
+
+    for name in ("first", "first", "second"):
+        run_of(tmp_path / name, [log])
+    printed = capsys.readouterr().out
+    assert printed.count("warning: the tracker log is told of") == 1
+    assert f"{tmp_path / 'second'} after {tmp_path / 'first'}, and can't tell the two apart" in printed
+
+
+def test_tracker_that_cannot_begin_is_left_out(tmp_path, capsys):
+    class Log:
+        def begin(self, output_dir):
+            raise ConnectionError("no route to host")
+
+        def __call__(self, step, split, values):
+            raise AssertionError
+
+    run_of(tmp_path, [Log()])
+    warning = "warning: the tracker Log failed as training began, and is left out: no route to host\n"
+    assert capsys.readouterr().out.startswith(warning)
 
 
 def test_one_tracker_needs_no_list_and_names_are_no_functions(tmp_path):
@@ -76,13 +122,18 @@ def test_examples_of_the_documents_tell_the_services(tmp_path, monkeypatch):
     told = []
     services = {
         "wandb": types.SimpleNamespace(
-            init=lambda **named: told.append(("init", named)),
-            log=lambda values, step: told.append((step, values)),
+            init=lambda **named: (
+                told.append(named)
+                or types.SimpleNamespace(
+                    log=lambda values, step: told.append((step, values)), finish=lambda: told.append("finished")
+                )
+            ),
         ),
         "mlflow": types.SimpleNamespace(
-            set_experiment=lambda name: told.append(("experiment", name)),
-            start_run=lambda: None,
+            set_experiment=lambda name: None,
+            start_run=lambda run_name: told.append({"project": "albert", "name": run_name}),
             log_metrics=lambda values, step: told.append((step, values)),
+            end_run=lambda: told.append("finished"),
         ),
     }
     text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
@@ -92,6 +143,7 @@ def test_examples_of_the_documents_tell_the_services(tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / f"{service}_hook.py").write_text(code)
         told.clear()
-        run_of(tmp_path / service, [load_tracker(f"{service}_hook:log")])
+        run_of(tmp_path / service, [load_tracker(f"{service}_hook:Log")])
         sys.modules.pop(f"{service}_hook")
-        assert told[1:] == [(1, {"train/loss": 1.0}), (2, {"held_out/loss": 0.5}), (3, {"train/loss": 1 / 3})]
+        values = [(1, {"train/loss": 1.0}), (2, {"held_out/loss": 0.5}), (3, {"train/loss": 1 / 3})]
+        assert told == [{"project": "albert", "name": str(tmp_path / service)}, *values, "finished"]
