@@ -2,6 +2,7 @@
 
 import collections
 import collections.abc
+import unicodedata
 
 # How many texts with such words are looked at, and how many characters are named.
 MOST_LOOKED_AT = 1000
@@ -23,12 +24,28 @@ def lacking_characters(
     return [each for each, is_unknown in zip(characters, are_unknown(characters)) if is_unknown] if counts else []
 
 
-def advice(characters: collections.abc.Sequence[str]) -> str:
-    """Returns the end of a sentence about unknown words, which begins with a semicolon; "" without characters."""
+def advice(characters: collections.abc.Sequence[str], may_add_spaces: bool = True) -> str:
+    """Returns the end of a sentence about unknown words, which begins with a semicolon; "" without characters.
+
+    Args:
+        characters: Those that the vocabulary lacks, the most frequent first.
+        may_add_spaces: Whether spaces may be put into the texts; not where answers are places in them.
+    """
     if not characters:
         return ""
+    named = characters[:_MOST_NAMED]
     more = " and others" if len(characters) > _MOST_NAMED else ""
-    return (
-        f"; it lacks {' '.join(characters[:_MOST_NAMED])}{more}: put a space on each side of such a character, and the "
-        "rest of the word is read"
+    are_symbols = may_add_spaces and not any(map(str.isalnum, named))
+    remedy = (
+        "put a space on each side of such a character, and the rest of the word is read"
+        if are_symbols
+        else "such words are read with a vocabulary that holds these characters, as build_vocab.py makes one of your "
+        "text"
     )
+    return f"; it lacks {' '.join(map(_shown, named))}{more}: {remedy}"
+
+
+def _shown(character):
+    """Returns a character, or the code point of one that can't be seen by itself."""
+    is_seen = character.isprintable() and not unicodedata.category(character).startswith(("M", "Z"))
+    return character if is_seen else f"U+{ord(character):04X}"

@@ -25,6 +25,7 @@ class LoadedModel(abc.ABC):
         max_seq_length: Longest input in pieces.
         num_cut: How many of the inputs asked so far were longer than what is read of them.
         num_unknown: How many of them held a word that the vocabulary can't spell.
+        learnt_to_compare: Whether the vectors of `encode` were taught which texts are alike.
     """
 
     results: dict[str, typing.Any]
@@ -33,6 +34,7 @@ class LoadedModel(abc.ABC):
     max_seq_length: int
     num_cut: int
     num_unknown: int = 0
+    learnt_to_compare: bool = False
 
     def fill_mask(
         self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = "jointly"
@@ -97,6 +99,12 @@ class LoadedModel(abc.ABC):
         if "similarity" not in self.abilities:
             raise self.cannot("similarity")
         texts = read_texts(list_inputs(pairs), reads_pairs=True)
+        if not self.learnt_to_compare:
+            warnings.warn(
+                "this model was not taught which texts are alike, so the cosine of its vectors says little: it may be "
+                "less than what counting shared pairs of characters gives; for scores of pairs, fine-tune it on some",
+                stacklevel=2,
+            )
         if not texts:
             return np.zeros([0], np.float32)
         vectors = self.encode([text for pair in texts for text in pair], pooling).reshape(len(texts), 2, -1)

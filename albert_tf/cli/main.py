@@ -45,7 +45,6 @@ STAGES = {
 # What it says stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
   guess what is missing   albert-tf "이 영화 정말 {MASK}."
-  compare two texts       albert-tf "비가 온다" "비가 내린다"
   use your own model      albert-tf --model=run/my_classifier "정말 좋다"
 """
 _USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--order=ORDER] [--json] TEXT [TEXT ...]
@@ -101,9 +100,7 @@ def _parser():
         usage=_USAGE,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, two texts, or what the model reads"
-    )
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, or what the model reads")
     parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
     parser.add_argument("--top_k", type=int, help=f"number of guesses for each {MASK}; by default 5")
     parser.add_argument(
@@ -167,10 +164,7 @@ def answers(
     similarity = float(model.similarity([tuple(texts)])[0])
     if as_json:
         return [_json({"texts": texts, "similarity": similarity})]
-    return [
-        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; a model learns what counts as similar "
-        "from scored pairs (run-classifier)"
-    ]
+    return [f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts"]
 
 
 def _check_asks_for_masks(top_k, order):

@@ -108,6 +108,7 @@ def load_file(
         list(map(task.texts_of, examples)),
         where,
         holds_unknown(tokenizer, encoded.features["input_ids"]),
+        not task.answers_pieces,
     )
     for message in filter(None, (cuts, unknown_words)):
         tell_once(message)

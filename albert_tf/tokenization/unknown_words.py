@@ -54,6 +54,7 @@ def describe_unknown_words(
     inputs: collections.abc.Sequence[tuple[str, ...]],
     where: str,
     candidates: np.ndarray | None = None,
+    may_add_spaces: bool = True,
 ) -> str | None:
     """Returns how many inputs hold a word that the vocabulary lacks, and which words; None if none does.
 
@@ -62,6 +63,7 @@ def describe_unknown_words(
         inputs: The texts of each.
         where: What they are of, as in "in train.tsv".
         candidates: As for `find_unknown_words`.
+        may_add_spaces: As for `advice`.
     """
     count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
@@ -70,7 +72,7 @@ def describe_unknown_words(
     such_as = f", such as {', '.join(words)}" if words else ""
     return (
         f"{warning}{count:,} of {len(inputs):,} examples {where} {'hold' if count > 1 else 'holds'} a word that the "
-        f"vocabulary can't spell, which the model reads only as {UNK}{such_as}{advice(characters)}"
+        f"vocabulary can't spell, which the model reads only as {UNK}{such_as}{advice(characters, may_add_spaces)}"
     )
 
 

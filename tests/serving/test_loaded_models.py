@@ -41,11 +41,18 @@ def test_similarity_is_the_cosine_of_the_vectors(shipped):
     pairs = [("정말 재밌어요", "진짜 재미있다"), ("비가 온다", "비가 온다"), ("", "비가 온다")]
     first, second = (shipped.encode(list(texts)).astype(float) for texts in zip(*pairs))
     expected = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
-    found = shipped.similarity(pairs)
+    with pytest.warns(UserWarning, match="not taught which texts are alike"):
+        found = shipped.similarity(pairs)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.dtype == np.float32 and shipped.similarity([]).shape == (0,)
     with pytest.raises(InputError, match="input 1 must be a tuple of two strings"):
         shipped.similarity([("가", "나"), "다"])
+
+
+def test_only_vectors_that_were_taught_are_compared_without_a_warning(monkeypatch, recwarn):
+    monkeypatch.setattr(PretrainedModel, "learnt_to_compare", True)
+    albert_tf.load(SHIPPED).similarity([("비가 온다", "비가 내린다")])
+    assert not [warning for warning in recwarn if "taught" in str(warning.message)]
 
 
 @pytest.mark.slow

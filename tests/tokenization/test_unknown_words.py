@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from albert_tf.lacking_characters import advice
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.unknown_words import describe_unknown_words, find_unknown_words, holds_unknown
 
@@ -21,9 +22,19 @@ def test_inputs_are_counted_once_and_their_words_named_as_they_were_written():
     )
     assert describe_unknown_words(tokenizer(), inputs, "in train.tsv") == (
         "warning: 2 of 4 examples in train.tsv hold a word that the vocabulary can't spell, which the model "
-        "reads only as [UNK], such as 최고예요😀, 쓰레기다, NO😀; it lacks 😀 쓰 레 기 다 and others: put a space on "
-        "each side of such a character, and the rest of the word is read"
+        "reads only as [UNK], such as 최고예요😀, 쓰레기다, NO😀; it lacks 😀 쓰 레 기 다 and others: such words are "
+        "read with a vocabulary that holds these characters, as build_vocab.py makes one of your text"
     )
+
+
+def test_advice_depends_on_what_is_lacking_and_shows_what_cannot_be_seen():
+    assert advice(["👍", "\ufe0f", "\u200d", "★"]) == (
+        "; it lacks 👍 U+FE0F U+200D ★: put a space on each side of such a character, and the rest of the word is read"
+    )
+    for characters, may_add_spaces in ((["뷁"], True), (["👍", "뷁"], True), (["👍"], False)):
+        text = advice(characters, may_add_spaces)
+        assert "space" not in text and "build_vocab.py" in text
+    assert advice([]) == ""
 
 
 def test_spaces_around_what_the_vocabulary_lacks_keep_the_rest_of_the_word():
