@@ -172,21 +172,34 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
     """Returns the JSON object in a file."""
     text, source = read_text(path, purpose), os.fspath(path)
     try:
-        values = json.loads(text)
+        values = json.loads(text, parse_constant=_refuse_constant)
         if _HALF_CHARACTER in text.lower():
             json.dumps(values, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise InputError(f"{source}, line {error.lineno}: not valid JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets, no Unicode
-        raise InputError(f"{source}: not a JSON object that can be read") from error
+        raise InputError(f"{source}: not a JSON object that can be read ({error})") from error
     if not isinstance(values, dict):
         raise InputError(f"{source} must hold one JSON object. Received: {type(values).__name__}")
     return values
 
 
+def _refuse_constant(name):
+    raise ValueError(f"{name} is no JSON")
+
+
+def to_json(value: typing.Any, **options) -> str:
+    """Returns a value as JSON in one line, Hangul as it is; `options` as of `json.dumps`.
+
+    Raises:
+        ValueError: It holds NaN or infinity, which JSON lacks and other programs refuse.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
+
+
 def write_json(path: str | os.PathLike, values: dict) -> None:
-    """Writes a JSON object, readable by people, keys in the order given."""
-    write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+    """Writes a JSON object, readable by people, keys in the order given; errors as of `to_json`."""
+    write_text(path, to_json(values, indent=2) + "\n")
 
 
 def remove(path: str) -> None:

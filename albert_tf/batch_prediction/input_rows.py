@@ -11,7 +11,7 @@ from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import shorten
 from albert_tf.rows.lines import decode, read_lines
 from albert_tf.rows.row_file import COLUMN_ENDINGS, JSON_ENDINGS, Row, RowFile
-from albert_tf.rows.values import joined_text
+from albert_tf.rows.values import joined_text, json_value
 from albert_tf.text_fields import columns_of, describe_columns
 
 _NAME_COLUMNS = "name the column of each text with `input_fields`"
@@ -196,7 +196,7 @@ class InputRows:
         fields = self._fields[: len(self._fields) - options]
         texts = [joined_text(values, columns_of(field, values)) for field in fields]
         found = (*texts, values[self._fields[-1]]) if options else tuple(texts)
-        kept = {name: values[column] for column, name in self._kept_columns.items() if column in values}
+        kept = {name: json_value(values, column) for column, name in self._kept_columns.items() if column in values}
         return Asked(found if len(found) > 1 else found[0], kept)
 
 

@@ -3,13 +3,13 @@
 import argparse
 import difflib
 import importlib
-import json
 import sys
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
+from albert_tf.files import to_json
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
@@ -147,23 +147,23 @@ def answers(
         return _predictions(model, texts, as_json)
     if "generate" in model.abilities and len(texts) == 1 and not fills_masks:
         (answer,) = model.generate(texts)
-        return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
+        return [to_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if "find_replaced" in model.abilities and len(texts) == 1 and MASK not in texts[0]:
         (pieces,) = model.find_replaced(texts)
         if as_json:
-            return [_json({"text": texts[0], "pieces": pieces})]
+            return [to_json({"text": texts[0], "pieces": pieces})]
         return [texts[0], *(f"  {_percent(piece['probability'])}  {piece['text']}" for piece in pieces)]
     if all(MASK in text for text in texts):
         guesses = model.fill_mask(texts, top_k, order)
         if order != ORDERS[0]:
             return [line for found in guesses for line in _show_filled(found, as_json)]
         if as_json:
-            return [_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
+            return [to_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
         return [line for text, found in zip(texts, guesses) for line in _show_guesses(text, found)]
     _check_is_for_pretrained(texts)
     similarity = float(model.similarity([tuple(texts)])[0])
     if as_json:
-        return [_json({"texts": texts, "similarity": similarity})]
+        return [to_json({"texts": texts, "similarity": similarity})]
     return [f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts"]
 
 
@@ -184,7 +184,7 @@ def _show_guesses(text, found):
 
 def _show_filled(found, as_json):
     pieces = [f"  {_percent(piece['probability'])}  {piece['text']}" for piece in found["pieces"]]
-    return [_json(found)] if as_json else [found["text"], *pieces]
+    return [to_json(found)] if as_json else [found["text"], *pieces]
 
 
 def _predictions(model, texts, as_json):
@@ -199,7 +199,7 @@ def _predictions(model, texts, as_json):
         raise InputError(f"this model reads {' and '.join(fields)}; give each as a separate text")
     predictions = model.predict(inputs)
     if as_json:
-        return [_json({"input": asked, **prediction}) for asked, prediction in zip(inputs, predictions)]
+        return [to_json({"input": asked, **prediction}) for asked, prediction in zip(inputs, predictions)]
     return [line for asked, prediction in zip(inputs, predictions) for line in _show_prediction(asked, prediction)]
 
 
@@ -219,7 +219,3 @@ def _show_prediction(asked, prediction):
 
 def _percent(share):
     return f"{share:6.1%}"
-
-
-def _json(values):
-    return json.dumps(values, ensure_ascii=False)

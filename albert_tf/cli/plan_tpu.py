@@ -4,7 +4,6 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import functools
-import json
 import os
 import sys
 
@@ -14,7 +13,7 @@ from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import read_planned_config, with_planned_teacher
 from albert_tf.cli.objective_flags import define_objective_flags, objective_settings
 from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.files import to_json, write_json
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import usual_objective
@@ -122,7 +121,7 @@ def show_batch(given, tpus, figures_of, line):
             }
         )
     if given.json:
-        print(json.dumps(results[0] if len(results) == 1 else {"plans": results}))
+        print(to_json(results[0] if len(results) == 1 else {"plans": results}))
     else:
         print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
 
@@ -149,7 +148,7 @@ def show_plans(given, tpus, figures_of, line, objective):
         )
         plans.append(make_plan(tpu, largest, parts, given.target_batch_size, given.num_train_steps))
     line.finish()
-    print(json.dumps({"plans": plans}) if given.json else format_table(plans))
+    print(to_json({"plans": plans}) if given.json else format_table(plans))
     if given.output_dir:
         write_json(os.path.join(given.output_dir, "plan.json"), {"plans": plans})
 

@@ -234,7 +234,7 @@ class RowFile(collections.abc.Iterable[Row]):
             for batch, position in table.batches():
                 try:
                     rows = batch.to_pylist()
-                except UnicodeDecodeError as error:
+                except ValueError as error:  # no UTF-8, or a time in nanoseconds
                     raise InputError(f"can't read {self.path}: {first_line(error)}") from error
                 for values in rows:
                     number += 1

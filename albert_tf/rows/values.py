@@ -1,12 +1,15 @@
 """What a value of a row says: one text, however the file writes it, or that it is missing."""
 
 import collections.abc
+import datetime
+import decimal
 import json
 import math
 import re
 import typing
+import uuid
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, describe
 from albert_tf.text_encoding import replace_halves
 
 # How JSON spells the halves of what UTF-16 writes as two.
@@ -64,6 +67,36 @@ def one_text(values: collections.abc.Mapping[str, typing.Any], column: str) -> s
     if isinstance(values.get(column), bool):
         raise InputError(f"{column} holds {str(values[column]).lower()}, not text; name another column")
     return one_value(values, column)
+
+
+def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> typing.Any:
+    """Returns what a column holds as JSON can have it, to be written into an answer.
+
+    What is missing is null; dates and times are texts (ISO 8601), as are decimals and UUIDs; bytes are hexadecimal.
+
+    Raises:
+        InputError: It is infinite, or of a kind that is not known. The message names the column, and lacks the place.
+    """
+    value = values[column]
+    if isinstance(value, str | bool | int):
+        return value
+    if is_missing(value):
+        return None
+    if isinstance(value, collections.abc.Mapping):
+        return {str(name): json_value(value, name) for name in value}
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal | uuid.UUID | datetime.timedelta):
+        return str(value)
+    if hasattr(value, "tolist"):  # of NumPy
+        return json_value({column: value.tolist()}, column)
+    if isinstance(value, list | tuple):
+        return [json_value({column: each}, column) for each in value]
+    raise InputError(f"{column} holds {describe(value)}, which can't be written into an answer; leave the column out")
 
 
 def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:

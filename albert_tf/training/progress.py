@@ -8,7 +8,7 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.files import read_text, write_text
+from albert_tf.files import read_text, to_json, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.training.loss_plot import plot_losses
 from albert_tf.training.trackers import Trackers
@@ -122,7 +122,7 @@ class Progress:
         # JSON has no NaN: what is not a number is left out.
         row = {"step": step, "split": split, **{name: value for name, value in values.items() if math.isfinite(value)}}
         with tf.io.gfile.GFile(os.path.join(self.output_dir, METRICS_FILE), "a") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
+            file.write(to_json(row) + "\n")
         if split not in self._writers:
             self._writers[split] = tf.summary.create_file_writer(os.path.join(self.output_dir, "logs", split))
         with self._writers[split].as_default(step=step):

@@ -1,7 +1,6 @@
 """Fine-tuning to find named entities."""
 
 import dataclasses
-import json
 from types import MappingProxyType
 
 import numpy as np
@@ -10,7 +9,7 @@ import tensorflow as tf
 from albert_tf.asked_texts import read_texts
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import write_text
+from albert_tf.files import to_json, write_text
 from albert_tf.finetuning.entities.alignment import (
     IGNORED,
     characters_around,
@@ -186,7 +185,7 @@ class Entities(FinetuningTask):
     def write_predictions(self, path, examples, predictions):
         """Writes a JSON object a line: the text, its entities and its tags."""
         rows = ({"text": text.text, **prediction} for text, prediction in zip(examples, predictions))
-        write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_text(path, "".join(to_json(row) + "\n" for row in rows))
 
     def score(self, examples, predictions):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""

@@ -3,11 +3,10 @@
 So whoever trains on them reads them as the commands do, and a command can go on with the run, or evaluate it.
 """
 
-import json
 import os
 
 from albert_tf.errors import InputError
-from albert_tf.files import write_text
+from albert_tf.files import to_json, write_text
 from albert_tf.finetuning.from_python.examples import GivenData
 
 # What ends a line somewhere, or a column.
@@ -28,7 +27,7 @@ def _rows(data):
     rows = []
     for text, label in zip(data.texts, data.labels):
         texts = dict(zip(("text", "text_pair"), text if isinstance(text, tuple) else (text,)))
-        rows.append(json.dumps({**texts, "label": label}, ensure_ascii=False) + "\n")
+        rows.append(to_json({**texts, "label": label}) + "\n")
     return "".join(rows)
 
 
@@ -64,7 +63,7 @@ def _questions(data):
         written = [{"text": text, "answer_start": begin} for text, begin in answers]
         entry = {"id": str(number), "question": question, "answers": written, "is_impossible": not answers}
         paragraphs.append({"context": context, "qas": [entry]})
-    return json.dumps({"version": "given", "data": [{"paragraphs": paragraphs}]}, ensure_ascii=False) + "\n"
+    return to_json({"version": "given", "data": [{"paragraphs": paragraphs}]}) + "\n"
 
 
 # How examples of a kind are written down, and what ending the file has.
