@@ -24,6 +24,7 @@ from albert_tf.finetuning import Classification, Entities, FinetuningTask, Quest
 from albert_tf.finetuning.baselines import compute_linear_scores
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.entities.tagged_text import types_of
+from benchmarks.linear_reader import linear_reader
 
 FLAGS = flags.FLAGS
 
@@ -168,16 +169,15 @@ def larger_config():
 
 
 def baselines(task, folder):
-    """Returns what the rule that reads nothing and the linear model come to, as far as there is one."""
+    """Returns what the rule that reads nothing and the linear model come to."""
     names = [name for each in task.files for name in (each if isinstance(each, tuple) else (each,))]
     train_path, dev_path = (os.path.join(folder, name) for name in names)
     config = AlbertConfig.from_json_file(os.path.join(FLAGS.model, "albert_config.json"))
     made = task.make(config, train_path)
     train_examples, dev_examples = made.read(train_path), made.read(dev_path)
     found = {MAJORITY: made.blind_scores(dev_examples)[1][task.metric]}
-    model = made.linear_model()
-    if model is not None:
-        found[LINEAR] = compute_linear_scores(made, model, train_examples, dev_examples).scores[task.metric]
+    model = linear_reader(made) if isinstance(made, QuestionAnswering) else made.linear_model()
+    found[LINEAR] = compute_linear_scores(made, model, train_examples, dev_examples).scores[task.metric]
     return found
 
 

@@ -144,7 +144,8 @@ class FinetuningCommand:
             run.restore()
         elif not self._train(settings, run, train_file, dev_file, teacher):
             app.exit_stopped(run.stopped_by)
-        linear = linear_scores(run, train_file, dev_file) if dev_file and settings.baselines else None
+        has_baselines = dev_file and getattr(settings, "baselines", False)  # some tasks have none, and no such flag
+        linear = linear_scores(run, train_file, dev_file) if has_baselines else None
         of_teacher = teacher.scores(task, dev_file.examples) if dev_file and teacher else None
         results = runner.evaluate(run, dev_file, linear, of_teacher) if dev_file else None
         if test_file:

@@ -44,12 +44,6 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         0.0,
         1.0,
     )
-    flags.DEFINE_bool(
-        "baselines",
-        True,
-        "After training, train a linear model on the same file, in seconds, and print its score, too; "
-        "needs scikit-learn.",
-    )
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
     flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
     flags.DEFINE_integer("num_train_steps", None, "Number of training steps, instead of --num_train_epochs.", 1)
@@ -95,3 +89,14 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     define_trial_flags()
     training_flags.define_distribution_flags()
     define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")
+
+
+@in_helpfull()
+def define_baselines_flag() -> None:
+    """Defines whether a task that has a linear model tells its score; the other commands have no such flag."""
+    flags.DEFINE_bool(
+        "baselines",
+        True,
+        "After training, train a linear model on the same file, in seconds, and print its score, too; "
+        "needs scikit-learn.",
+    )

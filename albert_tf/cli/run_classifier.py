@@ -9,7 +9,7 @@ import math
 from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
-from albert_tf.cli.finetuning_flags import define_finetuning_flags
+from albert_tf.cli.finetuning_flags import define_baselines_flag, define_finetuning_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
@@ -84,6 +84,7 @@ def define_flags():
         "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
     )
     define_finetuning_flags("longer texts are cut. By default 99.5% of the texts fit, if the model reads so much.")
+    define_baselines_flag()
     define_original_flags("cached_dir")
 
 

@@ -8,7 +8,7 @@ import dataclasses
 from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
-from albert_tf.cli.finetuning_flags import define_finetuning_flags
+from albert_tf.cli.finetuning_flags import define_baselines_flag, define_finetuning_flags
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
@@ -46,6 +46,7 @@ def define_flags():
     )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
     define_finetuning_flags("longer ones are read in parts. By default 99.5% fit, if the model reads so much.")
+    define_baselines_flag()
 
 
 def find_paths(settings, part):

@@ -15,7 +15,6 @@ from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
-from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.soft_labels import TAUGHT, has_label, log_probabilities
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -133,10 +132,6 @@ class Classification(LabelledTextTask):
 
         return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
 
-    def counts_by_label(self, examples, predictions):
-        truth, found = ([example.label] for example in examples), ([each["label"]] for each in predictions)
-        return count_labels(truth, found, self.labels)
-
     def reports(self):
         if importlib.util.find_spec("matplotlib") is None:
             return {ERRORS_FILE: write_errors}
@@ -146,7 +141,7 @@ class Classification(LabelledTextTask):
         }
 
     def describe(self, path, examples, features):
-        """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
+        """Returns how often each label occurs, and warns of texts that have several; see `label_report`."""
         return label_report(path, examples, self.labels)
 
     def text_and_label(self, example):

@@ -1,6 +1,7 @@
 """Texts with any number of labels: how files write them, how they are measured, and from which probability on."""
 
 import ast
+import collections
 import collections.abc
 import re
 import typing
@@ -96,11 +97,25 @@ def _flagged(values, columns, needs_label):
     return tuple(column for column, value in written.items() if _FLAGS[value.lower()])
 
 
+def count_labels(
+    truth: collections.abc.Iterable[collections.abc.Collection[str]],
+    found: collections.abc.Iterable[collections.abc.Collection[str]],
+    labels: collections.abc.Sequence[str],
+) -> Counts:
+    """Returns of each label how often it is found rightly, found, and true."""
+    right, given, had = collections.Counter(), collections.Counter(), collections.Counter()
+    for true_labels, found_labels in zip(truth, found):
+        right.update(set(true_labels) & set(found_labels))
+        given.update(set(found_labels))
+        had.update(set(true_labels))
+    return {label: (right[label], given[label], had[label]) for label in labels}
+
+
 def micro_f1(counts: Counts) -> float:
     """Returns the F1 of all labels together, scikit-learn's `average="micro"`; 0 where nothing is true or found.
 
     Args:
-        counts: Of each label how often it is found rightly, found, and true.
+        counts: As `count_labels` returns them.
     """
     right, found, true = (sum(column) for column in zip(*counts.values()))
     return 2 * right / (found + true) if found + true else 0.0

@@ -1,7 +1,6 @@
-"""The labels of a task: which there are, how often each occurs, and which of them may be typing errors."""
+"""The labels of a task: which there are, and how often each occurs."""
 
 import collections
-import unicodedata
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
@@ -9,9 +8,6 @@ from albert_tf.rows.bad_rows import counted
 
 # So many are all named; of more, the first ones.
 _MOST_NAMED = 10
-# A label is rare that fewer examples have, while another has so many times as many.
-_RARE_COUNT = 10
-_RARE_RATIO = 20
 
 
 def check_labels(labels: tuple[str, ...], source: str) -> None:
@@ -83,13 +79,11 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
     """Returns what to know of a training file's labels before training, one line each.
 
     Returns:
-        How many examples have each label, and warnings of labels that look as if they were mistyped, and of texts that
-        have several.
+        How many examples have each label, and a warning of texts that have several.
     """
     counts = collections.Counter(dict.fromkeys(labels, 0))
     counts.update(example.label for example in examples)
-    mistyped = _warn_of_mistyped(path, examples, counts)
-    return [_describe_counts(path, counts), *mistyped, *_warn_of_contradictions(path, examples)]
+    return [_describe_counts(path, counts), *_warn_of_contradictions(path, examples)]
 
 
 def _describe_counts(path, counts):
@@ -110,39 +104,3 @@ def _warn_of_contradictions(path, examples):
         return []
     first = " and ".join(several[0][:2])
     return [f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}"]
-
-
-def _warn_of_mistyped(path, examples, counts):
-    """Returns a line that names labels rare among frequent ones, and one for each group of labels that look alike."""
-    lines = {example.label: name for example, name in zip(reversed(examples), reversed(line_names(examples)))}
-
-    def describe(label):
-        if not counts[label]:
-            return f"{label!r} (no example)"
-        return f"{label!r} ({counts[label]:,} example{'s' * (counts[label] > 1)}, the first on line {lines[label]})"
-
-    warnings = []
-    most = max(counts.values())
-    rare = [label for label, count in counts.items() if count < _RARE_COUNT and count * _RARE_RATIO <= most]
-    if rare:
-        more = f", and {len(rare) - _MOST_NAMED:,} more" if len(rare) > _MOST_NAMED else ""
-        described = ", ".join(map(describe, rare[:_MOST_NAMED]))
-        warnings.append(f"warning: rare labels in {path}: {described}{more}; if one is mistyped, correct it")
-    alike = collections.defaultdict(list)
-    for label in counts:
-        alike[_as_it_looks(label)].append(label)
-    for group in alike.values():
-        if len(group) > 1:
-            described = " and ".join(map(describe, group))
-            warnings.append(
-                f"warning: labels in {path} that look alike: {described}; if they are one, write it one way"
-            )
-    return warnings
-
-
-def _as_it_looks(label):
-    """Returns a label without what a reader hardly sees: case, width, spaces, and characters without a shape."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
-    return "".join(
-        character for character in folded if not character.isspace() and unicodedata.category(character) != "Cf"
-    )

@@ -4,7 +4,6 @@ import numpy as np
 
 from albert_tf.files import replacing
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
-from albert_tf.finetuning.scores_by_label import count_labels, scores_by_label
 from albert_tf.plot_labels import drawable
 from albert_tf.rows.row_file import write_rows
 
@@ -35,6 +34,11 @@ def confusion_matrix(truth: list[str], found: list[str], labels: tuple[str, ...]
     return counts
 
 
+def f1_of_each(counts: np.ndarray) -> np.ndarray:
+    """Returns the F1 of each label by a confusion matrix, 0 where it is neither true nor found: float64 [labels]."""
+    return 2 * counts.diagonal() / np.maximum(1, counts.sum(axis=0) + counts.sum(axis=1))
+
+
 def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: list[dict], labels) -> None:
     """Draws the confusion matrix as a PNG, each row in shares of its label, with its F1; needs matplotlib."""
     from matplotlib.figure import Figure  # optional
@@ -54,8 +58,9 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     # Dollar signs begin no formula. Where labels are many, their letters are small.
     style = {"fontfamily": font, "parse_math": False, "fontsize": min(10, _POINTS_PER_INCH * size / len(labels))}
     axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", **style)
-    scores = scores_by_label(count_labels(([label] for label in truth), ([label] for label in found), labels))
-    axes.set_yticks(range(len(labels)), [f"{name}  F1 {of.f1:.2f}" for name, of in zip(names, scores)], **style)
+    axes.set_yticks(
+        range(len(labels)), [f"{name}  F1 {f1:.2f}" for name, f1 in zip(names, f1_of_each(counts))], **style
+    )
     axes.set(xlabel="prediction", ylabel="label")
     if len(labels) <= 20:
         for (row, column), count in np.ndenumerate(counts):

@@ -13,11 +13,10 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, macro_f1, micro_f1
+from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, count_labels, macro_f1, micro_f1
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
-from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.soft_labels import TAUGHT, has_label, log_odds
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.json_types import check_types
@@ -147,12 +146,9 @@ class MultiLabel(LabelledTextTask):
         return {"prediction": self.written_label(prediction["labels"]), **shares}
 
     def score(self, examples, predictions):
-        counts = self.counts_by_label(examples, predictions)
-        return {name: METRICS[name](counts) for name in self._metrics}
-
-    def counts_by_label(self, examples, predictions):
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
-        return count_labels(truth, found, self.labels)
+        counts = count_labels(truth, found, self.labels)
+        return {name: METRICS[name](counts) for name in self._metrics}
 
     def blind_scores(self, examples):
         """Returns what the same labels for all texts score, so many of the most frequent as score best."""

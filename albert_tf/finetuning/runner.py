@@ -12,7 +12,6 @@ from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.finetuning.baselines import LinearScores
 from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
-from albert_tf.finetuning.scores_by_label import SCORES_FILE, describe_scores, scores_by_label, write_scores
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
@@ -255,11 +254,6 @@ def evaluate(
             )
     if metric in of_teacher:
         run.log(f"the teacher: {metric} {of_teacher[metric]:.4f}")
-    if predictions is not None:
-        by_label = scores_by_label(task.counts_by_label(dev_file.examples, predictions))
-        if by_label:
-            run.log("\n".join(describe_scores(by_label)))
-            reports = {SCORES_FILE: lambda path, *_: write_scores(path, by_label), **reports}
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(

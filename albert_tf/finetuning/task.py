@@ -186,17 +186,6 @@ class FinetuningTask(Objective):
         """
         return None
 
-    def counts_by_label(
-        self, examples: list[typing.Any], predictions: list[typing.Any]
-    ) -> dict[str, tuple[int, int, int]]:
-        """Returns of each label how often it is found rightly, found, and true; of tasks without labels none.
-
-        Args:
-            examples: What `read` returned, with their answers.
-            predictions: What `predict` returned for them.
-        """
-        return {}
-
     def decide_on_held_out(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[typing.Any]:
         """Settles what predictions are decided by, such as thresholds, on the run's own dev file; most tasks nothing.
 

@@ -221,8 +221,7 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     assert (result.code, result.errors) == (0, "")
     after = contents(finished)
     assert {name: after[name] for name in before} == before, "nothing of the run has changed"
-    plot, errors, results, predictions, by_label = sorted(after.keys() - before.keys())
-    assert re.fullmatch(r"scores_by_label-dev-[0-9a-f]{8}\.tsv", by_label)
+    plot, errors, results, predictions = sorted(after.keys() - before.keys())
     assert re.fullmatch(r"confusion_matrix-dev-[0-9a-f]{8}\.png", plot)
     assert re.fullmatch(r"errors-dev-[0-9a-f]{8}\.tsv", errors)
     assert re.fullmatch(r"eval_results-dev-[0-9a-f]{8}\.json", results)

@@ -10,10 +10,8 @@ from tiny_config import tiny_config
 
 from albert_tf.finetuning import (
     Classification,
-    ConditionalQuestionAnswering,
     Entities,
     MultipleChoice,
-    QuestionAnswering,
     Regression,
     runner,
 )
@@ -22,8 +20,6 @@ from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities import linear_tagger
 from albert_tf.finetuning.entities.tagged_text import TaggedText, units_of
 from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.question_answering.linear_reader import answer
-from albert_tf.finetuning.question_answering.squad import Answer, Question
 
 pytest.importorskip("sklearn")
 
@@ -85,22 +81,6 @@ def test_entities_of_texts_with_a_unit_or_none():
     assert of_model(task, train * 3, [*train, tagged("")]) == {"entity_f1": 1.0}
     # Two tags are told apart by one number.
     assert linear_tagger.tag([tagged("서울 간다", "B-LC", "O")] * 3, [tagged("서울 간다")]) == [["B-LC", "O"]]
-
-
-def test_answers_are_found_by_what_stands_around_them():
-    def ask(person, year):
-        context = f"{person}은 화가이다. {person}은 서울에서 {year}년에 태어났다. 강은 바다로 흐른다."
-        begin = context.index(f"{year}년")
-        return Question(person, f"{person}은 언제 태어났나?", context, (Answer(f"{year}년", begin),))
-
-    train = [ask(f"{name}수", 1900 + number) for number, name in enumerate("가나다라마바사아자차")]
-    dev = [ask("민하", 1850), ask("철호", 2001)]
-    task = QuestionAnswering(CONFIG)
-    assert of_model(task, train, dev) == {"exact_match": 100.0, "f1": 100.0}
-    # Nothing to read, and nothing to learn.
-    assert answer(train, [Question("1", "언제?", "")]) == [""]
-    assert answer([Question("1", "언제?", "가")], dev) == ["", ""]
-    assert ConditionalQuestionAnswering(CONFIG, may_be_unanswerable=True).linear_model() is None
 
 
 def test_tags_are_the_best_allowed_sequence():

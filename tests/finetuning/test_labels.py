@@ -1,7 +1,5 @@
 """The labels of a training file: what is told of them, what is warned of, and what is refused."""
 
-import collections
-
 import pytest
 
 from albert_tf.errors import InputError
@@ -30,62 +28,6 @@ def test_of_many_labels_the_most_frequent_are_told():
         + ", ".join(f"{name} ({20 + int(name)})" for name in reversed(names[2:]))
         + ", and 2 more"
     ]
-
-
-def test_label_with_a_handful_of_examples_among_frequent_ones_is_warned_of():
-    examples = examples_of(*["긍정"] * 100, *["부정"] * 90, "궁정", *["중립"] * 9)
-    _, warning = report(examples)
-    assert warning == (
-        "warning: rare labels in train.tsv: '궁정' (1 example, the first on line 192); if one is mistyped, correct it"
-    ), "9 of 199 are few, but not a twentieth of the most frequent label's"
-
-
-def test_label_of_the_list_without_examples_is_warned_of():
-    _, warning = report(examples_of("0", "1", "0"), ("0", "1", "2"))
-    assert warning == "warning: rare labels in train.tsv: '2' (no example); if one is mistyped, correct it"
-
-
-@pytest.mark.parametrize(
-    "counts", [{"0": 9, "1": 3}, {"0": 5000, "1": 200}, {"a": 1, "b": 1, "c": 1}, {"0": 150, "1": 8}]
-)
-def test_balanced_or_small_data_is_not_warned_of(counts):
-    assert len(report(examples_of(*collections.Counter(counts).elements()))) == 1
-
-
-def test_of_many_rare_labels_the_first_are_named():
-    _, warning = report(examples_of(*["자주"] * 30, *(f"{number:02}" for number in range(15))))
-    assert warning.count("(1 example, ") == 10
-    assert "'09' (1 example, the first on line 41), and 5 more; if one is" in warning
-
-
-@pytest.mark.parametrize(
-    ("label", "other"),
-    [
-        ("positive", "Positive"),
-        ("positive", "positive "),
-        ("매우 좋음", "매우좋음"),
-        ("1", "１"),
-        ("좋다", "조\u11c2다"),
-        ("neutral", "neu\u200btral"),
-        ("straße", "STRASSE"),
-    ],
-)
-def test_labels_that_look_alike_are_warned_of(label, other):
-    examples = examples_of(*[label] * 20, *[other] * 12, *["x"] * 20)
-    _, warning = report(examples)
-    first, second = sorted([(label, 20, 2), (other, 12, 22)])
-    assert warning == (
-        "warning: labels in train.tsv that look alike: "
-        f"{first[0]!r} ({first[1]} examples, the first on line {first[2]}) and "
-        f"{second[0]!r} ({second[1]} examples, the first on line {second[2]}); if they are one, write it one way"
-    )
-
-
-@pytest.mark.parametrize(
-    ("label", "other"), [("0", "1"), ("긍정", "부정"), ("+", "-"), ("pos", "neg"), ("좋다", "졸다")]
-)
-def test_labels_that_differ_are_not_warned_of(label, other):
-    assert len(report(examples_of(*[label, other] * 20))) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.mistakes import confusion_matrix, plot_confusion_matrix, write_errors
+from albert_tf.finetuning.mistakes import confusion_matrix, f1_of_each, plot_confusion_matrix, write_errors
 
 
 def prediction(label, probability):
@@ -25,6 +25,14 @@ def test_surest_mistakes_come_first(tmp_path):
 def test_confusion_matrix_has_a_row_for_each_true_label():
     counts = confusion_matrix(list("aabbc"), list("abbbb"), ("a", "b", "c"))
     np.testing.assert_array_equal(counts, [[1, 1, 0], [0, 2, 0], [0, 1, 0]])
+
+
+def test_f1_of_each_label_is_that_of_scikit_learn():
+    f1_score = pytest.importorskip("sklearn.metrics").f1_score
+    generator, labels = np.random.default_rng(3), ("가", "나", "다", "라")
+    truth, found = (generator.choice(labels[:3], 50).tolist() for _ in range(2))
+    expected = f1_score(truth, found, labels=labels, average=None, zero_division=0)
+    np.testing.assert_allclose(f1_of_each(confusion_matrix(truth, found, labels)), expected)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import MultiLabel
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.label_sets import best_thresholds, macro_f1, micro_f1
+from albert_tf.finetuning.label_sets import best_thresholds, count_labels, macro_f1, micro_f1
 from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.labels import labels_of_sets
-from albert_tf.finetuning.scores_by_label import count_labels
 
 CONFIG, LABELS = tiny_config(), ("가", "나", "다")
 

@@ -21,9 +21,9 @@ from albert_tf.finetuning.entities.alignment import (
 )
 from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT, best_sequence
 from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
-from albert_tf.finetuning.entities.metrics import METRICS, entity_counts
+from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, strict_entities_of
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
@@ -204,11 +204,6 @@ class Entities(FinetuningTask):
             return self.score(dev, [{"tags": tags} for tags in tag(train, dev)])
 
         return LinearModel("a linear model on characters and words", scores, MOST_CHARACTERS)
-
-    def counts_by_label(self, examples, predictions):
-        """Returns the counts of each type, strict where the measure that selects is; see `FinetuningTask`."""
-        entities = strict_entities_of if self.selection_metric == "entity_macro_f1" else entities_of
-        return entity_counts(*_tags_as_read(examples, predictions), entities)
 
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""

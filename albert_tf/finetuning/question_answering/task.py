@@ -13,8 +13,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.cut_texts import describe_cuts
-from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.question_answering.linear_reader import MOST_CHARACTERS, answer
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
 from albert_tf.finetuning.question_answering.spans import SpanOptions, best_candidates, rows_of_questions
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
@@ -165,16 +163,6 @@ class QuestionTask(FinetuningTask):
         if nbest and prediction.get("null_odds", -np.inf) <= self.null_threshold:
             prediction.update({name: nbest[0][name] for name in ("text", "begin", "end")})
         return prediction
-
-    def linear_model(self):
-        """Returns a model of the words around an answer; none where a question may have none."""
-        if self.may_be_unanswerable:
-            return None
-
-        def scores(train, dev):
-            return self.score(dev, [{"text": text} for text in answer(train, dev)])
-
-        return LinearModel("a linear model of the words around an answer", scores, MOST_CHARACTERS)
 
     def describe_cuts(self, features, max_seq_length, where=""):
         """Returns how many questions are cut; texts are read in several windows. See `FinetuningTask`."""
