@@ -43,7 +43,6 @@ setup(
             "albert-run-ner=albert_tf.cli.run_ner:run",
             "albert-run-race=albert_tf.cli.run_race:run",
             "albert-run-squad=albert_tf.cli.run_squad:run",
-            "albert-plan-training=albert_tf.cli.plan_training:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
             "albert-predict=albert_tf.cli.predict:run",

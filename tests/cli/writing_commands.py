@@ -9,8 +9,7 @@ import varied_data as data
 # What names a place to write to.
 OUTPUT_FLAGS = ("output_dir", "output_file", "plot")
 # The demo starts the other commands and writes nothing but their numbers; an hour of its kills would say nothing new.
-# plan_training.py has all flags of run_pretraining.py, and writes nothing.
-NOT_HERE = {"demo", "plan_training"}
+NOT_HERE = {"demo"}
 
 # They train, compile or draw.
 SLOW = (
