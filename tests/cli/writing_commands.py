@@ -197,8 +197,8 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
     cases += [
         Case("model from huggingface", "convert_checkpoint.py", values),
         Case("model from huggingface into a folder", "convert_checkpoint.py", values, into_folder=True),
-        Case("published model", "publish_model.py", {"init_checkpoint": model}),
-        Case("published model into a folder", "publish_model.py", {"init_checkpoint": model}, into_folder=True),
+        Case("published model", "convert_checkpoint.py", {"input_path": model}),
+        Case("published model into a folder", "convert_checkpoint.py", {"input_path": model}, into_folder=True),
     ]
     cases += [
         Case(f"{form} export", "export_model.py", {"model_dir": model, "format": form})
