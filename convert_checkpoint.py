@@ -1,5 +1,6 @@
-"""Converts checkpoints from and to Google's TF1 format, Hugging Face's safetensors and KerasHub's presets.
+"""Writes a model for others: of ours a small folder to start from, or Google's, Hugging Face's or KerasHub's format.
 
+python convert_checkpoint.py --input_path=run --output_dir=my_model
 python convert_checkpoint.py --from=huggingface --to=albert_tf --input_path=downloaded --output_dir=my_model
 """
 

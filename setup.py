@@ -43,9 +43,7 @@ setup(
             "albert-run-ner=albert_tf.cli.run_ner:run",
             "albert-run-race=albert_tf.cli.run_race:run",
             "albert-run-squad=albert_tf.cli.run_squad:run",
-            "albert-plan-training=albert_tf.cli.plan_training:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
-            "albert-publish-model=albert_tf.cli.publish_model:run",
             "albert-predict=albert_tf.cli.predict:run",
             "albert-score-text=albert_tf.cli.score_text:run",
             "albert-generate-text=albert_tf.cli.generate_text:run",
@@ -75,7 +73,6 @@ setup(
         "metrics": ["scikit-learn>=1.5"],
         # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.
         "huggingface": ["safetensors>=0.8", "tokenizers>=0.20,<0.24"],
-        "hub": ["huggingface_hub>=1,<3"],  # to put models on the hub
         "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2", "prometheus_client>=0.20,<1"],
         "playground": ["gradio>=6,<7"],
         "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes

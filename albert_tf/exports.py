@@ -16,8 +16,8 @@ DEFAULT = "serving_default"
 # the same ones, and what is behind is filler.
 LENGTHS = "lengths"
 
-# Outputs of exports without lengths, none of whose strings is empty but for filler: of entities, pieces and masks.
-_NEVER_EMPTY = ("types", "pieces", "guesses")
+# Outputs with filler: of entities, pieces and masks.
+_WITH_FILLER = {"types", "pieces", "guesses"}
 
 _LARGE_HIDDEN_SIZE = 512
 
@@ -81,6 +81,8 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     for name, signature in card["signatures"].items():
         place = f'{source}, signature "{name}"'
         check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
+        if LENGTHS not in signature["outputs"] and _WITH_FILLER & signature["outputs"].keys():
+            raise InputError(f'{place}: there is no output "{LENGTHS}" to tell filler by; export the model anew')
     if len(card.get("thresholds", card["labels"])) != len(card["labels"]):
         raise InputError(f'{source}: there are not as many "thresholds" as "labels"; export the model anew')
     if card["max_seq_length"] < _SHORTEST:
@@ -109,8 +111,6 @@ def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
     """
     outputs = dict(outputs)
     lengths = outputs.pop(LENGTHS, None)
-    if lengths is None:
-        lengths = _lengths_of_earlier_versions(outputs)
     return [
         {
             name: _json_values(values[row][: lengths[row]] if lengths is not None and values.ndim > 1 else values[row])
@@ -118,15 +118,6 @@ def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
         }
         for row in range(len(next(iter(outputs.values()))))
     ]
-
-
-def _lengths_of_earlier_versions(outputs):
-    """Returns what exports of earlier versions don't tell, None where they have no filler."""
-    values = next((outputs[name] for name in _NEVER_EMPTY if name in outputs), None)
-    if values is None:
-        return None
-    is_there = (values != b"").any(axis=tuple(range(2, values.ndim)))
-    return [int(np.max(np.flatnonzero(row), initial=-1)) + 1 for row in is_there]
 
 
 def _json_values(value):

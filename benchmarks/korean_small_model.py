@@ -47,7 +47,7 @@ def pretrain(data: str) -> None:
         )
         run, model = (os.path.join(FLAGS.output_dir, f"{name}_{what}") for what in ("run", "model"))
         if not os.path.exists(model):
-            run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
+            run_stage("convert_checkpoint.py", input_path=run, output_dir=model)
 
 
 def main(_):

@@ -28,7 +28,7 @@ from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, EARLIER_NAMES, PACKINGS, find_packing
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, find_packing
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
@@ -63,7 +63,7 @@ def define_flags():
     flags.DEFINE_enum(
         "sentence_pair",
         None,
-        [*PACKINGS, *EARLIER_NAMES],
+        list(PACKINGS),
         "How sentences are packed, if not as usual for --objective. "
         + "; ".join(f"{packing.name}: {packing.summary}" for packing in PACKINGS.values())
         + ".",

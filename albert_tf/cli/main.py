@@ -21,7 +21,6 @@ ORDERS = ("jointly", "left_to_right", "confidence")
 STAGES = {
     "build-vocab": "makes a vocabulary of your text",
     "create-pretraining-data": "turns text into examples for pre-training",
-    "plan-training": "estimates how long pre-training takes, from a minute of it",
     "train-entity-vectors": "learns vectors of entities from triples, for pre-training",
     "plan-tpu": "computes what training takes on a TPU, and which batch fits, without a TPU",
     "run-pretraining": "pre-trains a model on the examples",
@@ -36,8 +35,7 @@ STAGES = {
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
     "serve": "serves an export over HTTP",
     "playground": "opens a page to try a model in the browser",
-    "publish-model": "writes a folder for others to start from",
-    "convert-checkpoint": "converts from and to transformers, KerasHub and Google's checkpoints",
+    "convert-checkpoint": "writes a folder for others to start from, or converts from and to other libraries",
     "demo": "runs every stage once on a sample, in a few minutes",
     "files": "prints where configs, the small model and samples are",
 }

@@ -185,7 +185,7 @@ def load_model_tokenizer(settings, run: KnownRun | None) -> Tokenizer:
     settings_file = _find_beside_model(settings, TOKENIZER_FILE, run)
     if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
         return load_any_tokenizer(None, os.path.join(os.path.dirname(settings_file), MODEL_FILE))
-    # Earlier versions have left a model without settings beside what they converted.
+    # A conversion that could not read the tokenizer leaves a SentencePiece model without settings.
     if not settings_file and not _find_beside_model(settings, VOCABULARY_FILE, run):
         model_file = _find_beside_model(settings, MODEL_FILE, run)
     if model_file:

@@ -1,4 +1,4 @@
-"""What the flags of pre-training come to: data, models and settings, to train or to plan."""
+"""What the flags of pre-training come to: data, models and settings."""
 
 import contextlib
 import dataclasses

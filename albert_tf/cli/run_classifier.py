@@ -133,10 +133,9 @@ def complete(settings, config, is_known):
     check_pooling_sees_the_text(config, settings.pooling)
     if settings.pooling is not None:
         return settings
-    # Runs of earlier versions kept it in their config alone.
-    reads_pairs = data_files(settings).text_pair_column is not None
-    has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
-    pooling = config.classifier_pooling if has_head else default_pooling(config, reads_pairs)
+    if not settings.do_train:  # a head that is there reads what it was trained on
+        return dataclasses.replace(settings, pooling=config.classifier_pooling)
+    pooling = default_pooling(config, data_files(settings).text_pair_column is not None)
     return dataclasses.replace(settings, pooling=pooling)
 
 

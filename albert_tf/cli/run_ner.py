@@ -59,11 +59,9 @@ def find_paths(settings, part):
 def complete(settings, config, is_known):
     """Returns settings that say whether the head reads characters, and how tags are found."""
     reads_characters, decoding = settings.character_ngrams, settings.decoding
-    # Runs of earlier versions read none, gave each word a tag by itself, and don't say so.
-    if reads_characters is None:
-        has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
-        reads_characters = config.character_ngrams if has_head else default_character_ngrams(config)
-    if decoding is None:
+    if reads_characters is None:  # a head that is there reads what it was trained on
+        reads_characters = default_character_ngrams(config) if settings.do_train else config.character_ngrams
+    if decoding is None:  # a published model says it only where it is not independent
         decoding = INDEPENDENT if is_known else BEST_SEQUENCE
     return dataclasses.replace(settings, character_ngrams=reads_characters, decoding=decoding)
 

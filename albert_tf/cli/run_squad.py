@@ -108,9 +108,8 @@ def find_paths(settings, part):
 
 def complete(settings, config, is_known):
     """Returns settings that name the head, whether questions are aligned, and the metrics."""
-    # Runs of earlier versions kept it in their config alone.
-    has_head = is_known or not settings.do_train  # a head that is there reads what it was trained on
-    aligned = config.question_alignment if has_head else default_question_alignment(config)
+    # A head that is there reads what it was trained on.
+    aligned = default_question_alignment(config) if settings.do_train else config.question_alignment
     metrics = _choose_metrics(settings) if settings.do_eval else settings.metrics
     return dataclasses.replace(
         settings,

@@ -9,6 +9,7 @@ from albert_tf.errors import InputError
 from albert_tf.interchange import foreign_config, google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.cards import take_card
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.publishing import publish
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.whole_folders import new_folder
 
@@ -22,9 +23,16 @@ FORMATS: dict[str, types.ModuleType] = {
 
 
 def convert_checkpoint(
-    source: str, target: str, input_path: str, output_dir: str, options: ReadOptions | None = None
+    source: str,
+    target: str,
+    input_path: str,
+    output_dir: str,
+    options: ReadOptions | None = None,
+    weights_dtype: str | None = None,
 ) -> list[str]:
-    """Writes a model of one format in another. The files come into the folder together, at the end.
+    """Writes a model of one format in another, or of our own format as a folder for others to start from.
+
+    The files come into the folder together, at the end.
 
     Args:
         source: The format that is read, a key of `FORMATS`.
@@ -32,6 +40,7 @@ def convert_checkpoint(
         input_path: The folder or checkpoint to read.
         output_dir: The folder to write; must not be there, or be empty.
         options: What the files don't say.
+        weights_dtype: Of what stays in our format, "float16" (None) or "float32"; others have float32.
 
     Returns:
         Sentences on what was read, what was left and why, and what was written.
@@ -43,23 +52,45 @@ def convert_checkpoint(
     for name, value in (("from", source), ("to", target)):
         if value not in FORMATS:
             raise InputError(f"`{name}` must be one of {', '.join(FORMATS)}. Received: {value}")
+    options = options or ReadOptions()
+    stays_ours = source == target == "albert_tf"
+    if stays_ours:
+        _refuse_options(options)
+    elif weights_dtype not in (None, "float32"):
+        raise InputError(f"`weights_dtype={weights_dtype}` works only with `from=albert_tf` and `to=albert_tf`")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
-        model = FORMATS[source].read(input_path, options or ReadOptions())
-        if model.config.is_causal and not _can_be_causal(target, model.config):
-            raise InputError(
-                f"`to={target}` can't express is_causal=true: the models of its code see both sides of a piece"
-            )
-        left = [] if target == "albert_tf" else _leave_shifted_head(model)
-        notes = [*left, *FORMATS[target].write(model, folder)]
-        if model.sentencepiece_file is not None:
-            tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
-        take_card(source, target, input_path, folder)
+        if stays_ours:
+            publish(input_path, folder, weights_dtype or "float16")
+            sentences = []
+        else:
+            sentences = _convert(source, target, input_path, folder, options)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
+    return [*sentences, f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB"]
+
+
+def _refuse_options(options):
+    """Refuses what is said of a model of ours, whose own files say it."""
+    for name, value in vars(options).items():
+        if value is not None:
+            raise InputError(f"`{name}` has no meaning where a model of albert_tf stays one; leave it out")
+
+
+def _convert(source, target, input_path, folder, options):
+    """Writes a model into a folder in another format; returns sentences on what was read and what was left."""
+    model = FORMATS[source].read(input_path, options)
+    if model.config.is_causal and not _can_be_causal(target, model.config):
+        raise InputError(
+            f"`to={target}` can't express is_causal=true: the models of its code see both sides of a piece"
+        )
+    left = [] if target == "albert_tf" else _leave_shifted_head(model)
+    notes = [*left, *FORMATS[target].write(model, folder)]
+    if model.sentencepiece_file is not None:
+        tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
+    take_card(source, target, input_path, folder)
     return [
         f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
         *model.notes,
         *notes,
-        f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB",
     ]
 
 

@@ -112,7 +112,7 @@ def kept_as_ours(
                 "name the model that the run began with"
             )
     if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
-        empty(kept)  # that run never began, or a process was killed here, or was of an earlier version
+        empty(kept)  # that run never began, or a process was killed here
     sentences = convert_checkpoint(source, "albert_tf", folder, kept)
     print(*sentences, sep="\n", flush=True)
     if is_to_answer and not gfile_for(kept).exists(os.path.join(kept, SETTINGS_FILE)):

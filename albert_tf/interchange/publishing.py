@@ -23,53 +23,43 @@ from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.model_card import CARD_FILE
-from albert_tf.whole_folders import new_folder
 
 WEIGHT_DTYPES = ("float16", "float32")
 
 
-def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16") -> int:
+def publish(path: str, folder: str, dtype: str = "float16") -> None:
     """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
     behind; what the run knows to be untrained is kept, and its task or objective, so that the model can be asked.
-    The files come into the folder together, at the end.
 
     Args:
-        init_checkpoint: A run's folder, or the path of a checkpoint in it without extension.
-        output_dir: The folder to write; must not be there, or be empty.
+        path: A run's folder, or the path of a checkpoint in it without extension.
+        folder: Where; empty.
         dtype: "float16", which halves the size and changes a weight by at most 0.05%, or "float32".
 
-    Returns:
-        The size of what was written, in bytes.
-
     Raises:
-        InputError: There is no checkpoint, config or tokenizer, the folder holds something or can't be written, or a
-            weight is too large for float16.
+        InputError: There is no checkpoint, config or tokenizer, or a weight is too large for float16.
     """
     if dtype not in WEIGHT_DTYPES:
         raise InputError(f"`weights_dtype` must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")
-    with new_folder(output_dir) as temporary:  # first, so that the place is looked at before the work
-        checkpoint = find_checkpoint(init_checkpoint, "`init_checkpoint`")
-        config = read_config(checkpoint, "`init_checkpoint`")
-        folder = checkpoint_folder(checkpoint)
-        if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
-            raise InputError(
-                f"`init_checkpoint`: no {TOKENIZER_FILE} in {folder or '.'}; copy the one that it needs into it"
-            )
-        tokenizer = load_tokenizer(folder)
-        write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
-        write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
-        tokenizer.save(temporary)
-        settings = read_settings(folder) or {}
-        _, of_task, _ = known_settings(settings, config, keeps_thresholds=True)
-        # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
-        if kept := of_task or what_was_learnt(settings):
-            write_json(os.path.join(temporary, SETTINGS_FILE), kept)
-        for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
-            if tf.io.gfile.exists(os.path.join(folder, file)):
-                tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))
-        return sum(entry.stat().st_size for entry in os.scandir(temporary))
+    checkpoint = find_checkpoint(path, "`input_path`")
+    config = read_config(checkpoint, "`input_path`")
+    source = checkpoint_folder(checkpoint)
+    if not tf.io.gfile.exists(os.path.join(source, TOKENIZER_FILE)):
+        raise InputError(f"`input_path`: no {TOKENIZER_FILE} in {source or '.'}; copy the one that it needs into it")
+    tokenizer = load_tokenizer(source)
+    write_checkpoint(os.path.join(folder, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
+    write_json(os.path.join(folder, CONFIG_FILE), config.to_dict())
+    tokenizer.save(folder)
+    settings = read_settings(source) or {}
+    _, of_task, _ = known_settings(settings, config, keeps_thresholds=True)
+    # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
+    if kept := of_task or what_was_learnt(settings):
+        write_json(os.path.join(folder, SETTINGS_FILE), kept)
+    for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
+        if tf.io.gfile.exists(os.path.join(source, file)):
+            tf.io.gfile.copy(os.path.join(source, file), os.path.join(folder, file))
 
 
 def _read_model(checkpoint, dtype):
@@ -77,7 +67,7 @@ def _read_model(checkpoint, dtype):
     reader = CheckpointReader(checkpoint)
     sources = {name: best_source(name.removeprefix(MODEL_PREFIX), reader.shapes) for name in only_model(reader.shapes)}
     if not sources:
-        raise InputError(f"`init_checkpoint`: {checkpoint} holds no model, which means that albert_tf did not write it")
+        raise InputError(f"`input_path`: {checkpoint} holds no model, which means that albert_tf did not write it")
     values = reader.read(sources.values())
     with np.errstate(over="ignore"):
         published = {name: _as_dtype(values[source], dtype) for name, source in sources.items()}

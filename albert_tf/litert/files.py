@@ -35,8 +35,7 @@ def find_litert(folder: str | os.PathLike) -> str | None:
 def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike) -> None:
     """Checks that the tokenizer's file is the one that was exported with the model."""
     path = os.path.join(folder, FAST_TOKENIZER_FILE)
-    expected = card.get("fast_tokenizer_sha256")  # exports of earlier versions have none
-    if expected is not None and sha256_of(path) != expected:
+    if sha256_of(path) != card.get("fast_tokenizer_sha256"):
         raise InputError(
             f"{path} is not the one that was exported with the model, and would make other ids of texts; export the "
             "model anew"
@@ -60,8 +59,7 @@ def read_card(folder: str) -> dict[str, typing.Any]:
         raise InputError(f'{path}: "thresholds" is missing; the file was changed, so export the model anew')
     if not os.path.exists(os.path.join(folder, FAST_TOKENIZER_FILE)):
         raise InputError(
-            f"{folder} has no {FAST_TOKENIZER_FILE}: it was exported by an earlier version, or has a tokenizer that "
-            "the tokenizers library can't express; export it anew, or with "
-            "export_model.py --format=saved_model"
+            f"{folder} has no {FAST_TOKENIZER_FILE}: its tokenizer is one that the tokenizers library can't express; "
+            "export it with export_model.py --format=saved_model"
         )
     return card

@@ -16,7 +16,6 @@ from albert_tf.objectives.pretraining import composed
 from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
-    EARLIER_NAMES,
     OBJECTIVES,
     Setting,
     all_settings,
@@ -50,7 +49,6 @@ register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [
     "DEFAULT_OBJECTIVE",
-    "EARLIER_NAMES",
     "OBJECTIVES",
     "AnswerSpan",
     "ConditionalAnswerSpan",

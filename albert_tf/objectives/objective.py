@@ -44,7 +44,6 @@ class Objective(abc.ABC):
         fills_masks: Whether `make_model`'s model has learnt what stands where there is a [MASK].
         predicts_next: Whether it has learnt which piece comes next.
         name: What registries and runs call it; None for the name of its class.
-        former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
     """
 
@@ -61,7 +60,6 @@ class Objective(abc.ABC):
     fills_masks: bool = True
     predicts_next: bool = False
     name: str | None = None
-    former_name: str | None = None
     title: str = "loss"
 
     @abc.abstractmethod
@@ -134,10 +132,7 @@ class Objective(abc.ABC):
         return {}
 
     def identity(self) -> dict[str, typing.Any]:
-        """Returns what tells it from others, JSON values by name; a run is resumed with the same ones only.
-
-        What a run of an earlier version did not write is not compared.
-        """
+        """Returns what tells it from others, JSON values by name; a run is resumed with the same ones only."""
         return {"objective": self.name or type(self).__name__}
 
     def followers(self, models: dict[str, tf.keras.Model]) -> dict[str, str]:

@@ -44,10 +44,9 @@ class Registered(typing.NamedTuple):
 
 
 OBJECTIVES: dict[str, Registered] = {}
-# What is learnt where nothing says otherwise, and what the planner called it first.
+# What is learnt where nothing says otherwise.
 DEFAULT_OBJECTIVE = "albert"
 _WITHOUT_POOLER, _CAUSAL, _SHIFTED = "roberta", "causal", "hybrid"
-EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
 def register(
@@ -123,7 +122,6 @@ def make_objective(
     """
     if name is None:
         name = default_objective(packing)
-    name = EARLIER_NAMES.get(name, name)
     if name not in OBJECTIVES:
         raise InputError(f"`objective={name}` is not known; use one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
@@ -138,10 +136,4 @@ def make_objective(
     options = dataclasses.replace(options, packing=packing, settings={**known, **options.settings})
     objective = OBJECTIVES[name].make(config, options)
     objective.name = name
-    if name == default_objective(packing):
-        objective.former_name = _NAMES_IN_0_2.get(packing.name)
     return objective
-
-
-# What runs of version 0.2 wrote down, by the packing of their data: the names of classes that are gone.
-_NAMES_IN_0_2 = {**dict.fromkeys(PACKINGS, "AlbertPretraining"), "halves": "MatchingHalves"}

@@ -12,7 +12,7 @@ from albert_tf.files import name_in_folder, read_json
 from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing, name_in_0_2
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 MANIFEST_FILE = "manifest.json"
@@ -21,7 +21,7 @@ WORK_FOLDER = "create_pretraining_data.unfinished"
 
 TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
 
-# What is read of it; an earlier version may lack anything.
+# What is read of it; where there is no manifest, all of it is missing.
 _TYPES = {
     "version": str,
     "tokenizer": {"identity": str},
@@ -31,7 +31,6 @@ _TYPES = {
     "options": {
         "masking_options": dict | None,
         "packing": str,
-        "sentence_pair": str,
         "objective": str | None,
         "sources": list[str],
         "names_sha256": str,
@@ -49,6 +48,9 @@ _SPLIT_TYPES = {
     "sha256_per_shard": list[str],
     "tokens_per_source": dict[str, int],
 }
+
+# What the identity of data calls a packing, where it is not its name: runs have written it down.
+_PACKINGS_IN_IDENTITY = {"document_sentences": "none"}
 
 # Options of a build that are not written where they say nothing.
 _WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names", "entity_markup")
@@ -77,13 +79,18 @@ def read_manifest(path: str) -> dict:
 
 
 def packing_of(manifest: dict, source: str) -> Packing:
-    """Returns how the examples of shards were packed; where nothing says it, as the original does by default.
+    """Returns how the examples of shards were packed; without a manifest, as the original does by default.
 
     Raises:
-        InputError: The packing is unknown, or has other features than the manifest declares.
+        InputError: The manifest doesn't say it, the packing is unknown, or it has other features than are declared.
     """
     options = manifest.get("options", {})
-    packing = find_packing(options.get("packing") or options.get("sentence_pair") or DEFAULT_PACKING, source)
+    if "version" in manifest and "packing" not in options:
+        raise InputError(
+            f"{source}, of version {manifest['version']}, doesn't say how its examples are packed, which this "
+            "version of albert_tf needs; make the shards again with create_pretraining_data.py"
+        )
+    packing = find_packing(options.get("packing", DEFAULT_PACKING), source)
     expected = features_of(packing, options.get("sources", ()))
     if any(mention_options(manifest)):
         expected[MENTIONS_FEATURE] = None
@@ -126,8 +133,7 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
 def manifest_identity(manifest: dict) -> str:
     """Returns a hash of what training sees of the data: two manifests with equal identity stand for the same examples.
 
-    Names of files and what was only counted in the corpus don't matter. A manifest that holds no digests of the shards,
-    made before there were any, is known by options, numbers and sizes.
+    Names of files and what was only counted in the corpus don't matter.
     """
     splits = manifest.get("splits", {})
     decisive = {
@@ -145,16 +151,14 @@ def written_options(options: dict) -> dict:
 
 
 def decisive_options(options: dict | None) -> dict | None:
-    """Returns what decides of the options of a build which examples it makes, as version 0.2 wrote them.
-
-    So the same examples keep their identity.
-    """
-    if not options or "packing" not in options:
+    """Returns what decides of the options of a build which examples it makes, by the names that identities hash."""
+    if not options:
         return options
     others = {name: value for name, value in written_options(options).items() if name not in ("packing", "objective")}
     if "sources" in others:
         others["sources"] = list(others["sources"])
-    return {**others, "sentence_pair": name_in_0_2(options["packing"])}
+    packing = options.get("packing")
+    return {**others, "sentence_pair": _PACKINGS_IN_IDENTITY.get(packing, packing)}
 
 
 def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
@@ -166,8 +170,3 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
     source = os.path.join(folder, MANIFEST_FILE)
     names = manifest.get("splits", {}).get(split, {}).get("files", [])
     return [name_in_folder(folder, name, source) for name in names]
-
-
-def is_of_first_version(manifest: dict) -> bool:
-    """Whether shards were made before version 0.2, whose pairs tell their labels by the lengths of the segments."""
-    return manifest.get("version", "").startswith("0.1.")

@@ -16,7 +16,6 @@ from albert_tf.pretraining_data.manifest import (
     TRAIN,
     WORK_FOLDER,
     features_of,
-    is_of_first_version,
     listed_shards,
     masking_options,
     mention_options,
@@ -120,12 +119,7 @@ def find_shards(
     train_paths = match_files(input_file, f"{flag_prefix}input_file")
     _refuse_unfinished_build(train_paths)
     folder = _Folder.of(train_paths)
-    if is_of_first_version(folder.manifest):
-        raise InputError(
-            f"`{flag_prefix}input_file`: the shards in {folder.path or '.'} were made by version "
-            f"{folder.manifest['version']}, whose labels of pairs follow from the segments' lengths, so that nothing "
-            "is learnt about the text; make them again with create_pretraining_data.py"
-        )
+    packing = packing_of(folder.manifest, folder.manifest_path)
     max_seq_length = folder.length("max_seq_length", max_seq_length, _ORIGINAL_MAX_SEQ_LENGTH)
     max_predictions_per_seq = folder.length(
         "max_predictions_per_seq", max_predictions_per_seq, _ORIGINAL_MAX_PREDICTIONS_PER_SEQ
@@ -151,8 +145,6 @@ def find_shards(
     train_paths = [path for path in train_paths if path not in damage]
     if on_damaged_shard == "fail" or not train_paths:
         tfrecords.refuse_damage(damage)
-
-    packing = packing_of(folder.manifest, folder.manifest_path)
 
     def options_for(paths):
         is_static = not paths or records.is_static(paths[0])

@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS
-from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
+from albert_tf.objectives import OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tpu.compile_step import lower
@@ -20,7 +20,7 @@ from albert_tf.training.train_step import make_replica_step
 
 def planned_names() -> list[str]:
     """Returns the names of everything that can be planned: objectives of pre-training, and tasks."""
-    return sorted([*OBJECTIVES, *EARLIER_NAMES, *TASKS])
+    return sorted([*OBJECTIVES, *TASKS])
 
 
 def planned_objective(

@@ -137,9 +137,7 @@ class TrainingRun:
         settings = {**self._settings_to_compare(), **(data_settings or {})}
 
         def check_run():
-            check_output_dir(
-                self.output_dir, settings, self.objective.config, self.tokenizer, self.objective.former_name
-            )
+            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
             if phases[-1].make_eval_dataset is not None and EVAL_RESULTS_FILE in results_data:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
@@ -192,9 +190,7 @@ class TrainingRun:
 
     def _claim(self, settings, results_data):
         if self.is_chief:
-            claim_output_dir(
-                self.output_dir, settings, self.objective.config, self.tokenizer, self.objective.former_name
-            )
+            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
             claim_results(self.output_dir, results_data)
             if self._weights.untrained:
                 write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._weights.untrained})

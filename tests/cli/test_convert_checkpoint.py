@@ -10,7 +10,7 @@ from runs import read_results
 @pytest.fixture
 def published(run_script, checkpoint, tmp_path):
     """A folder of ours with tokenizer."""
-    assert run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path / "published").code == 0
+    assert run_script("convert_checkpoint.py", input_path=checkpoint, output_dir=tmp_path / "published").code == 0
     return tmp_path / "published"
 
 
@@ -55,9 +55,8 @@ def test_model_card_comes_along(convert, published):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({}, "--from is missing; see --help"),
-        ({"from": "google"}, "--to is missing; see --help"),
-        ({"from": "google", "to": "albert_tf"}, "--input_path is missing; see --help"),
+        ({}, "--input_path is missing; see --help"),
+        ({"input_path": "nowhere"}, "--output_dir is missing; see --help"),
         ({"from": "bert"}, "--from=bert: value should be one of <albert_tf|google|huggingface|keras_hub>; see --help"),
         (
             {"from": "google", "to": "albert_tf", "input_path": "nowhere", "output_dir": "somewhere"},
@@ -66,6 +65,14 @@ def test_model_card_comes_along(convert, published):
         (
             {"from": "huggingface", "to": "albert_tf", "input_path": "nowhere", "output_dir": "somewhere"},
             "can't read the model config nowhere/config.json: no such file",
+        ),
+        (
+            {"input_path": "nowhere", "output_dir": "somewhere", "do_lower_case": False},
+            "--do_lower_case has no meaning where a model of albert_tf stays one; leave it out",
+        ),
+        (
+            {"to": "huggingface", "input_path": "nowhere", "output_dir": "somewhere", "weights_dtype": "float16"},
+            "--weights_dtype=float16 works only with --from=albert_tf and --to=albert_tf",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def small_demo(monkeypatch, write_config, run_script, checkpoint, tmp_path):
     """Lets the demo train a tiny model, and start from another that has learnt nothing."""
     config = AlbertConfig.from_json_file(demo.CONFIG).replace(hidden_size=16, num_hidden_layers=1, intermediate_size=16)
     monkeypatch.setattr(demo, "CONFIG", str(write_config(config)))
-    assert run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path / "shipped").code == 0
+    assert run_script("convert_checkpoint.py", input_path=checkpoint, output_dir=tmp_path / "shipped").code == 0
     monkeypatch.setattr(demo, "SHIPPED_MODEL", str(tmp_path / "shipped"))
 
 

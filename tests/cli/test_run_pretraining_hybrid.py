@@ -83,7 +83,7 @@ def test_masks_are_filled_from_the_states_before_them_wherever_the_model_goes(tr
         for row, best in zip(probabilities[positions[0].numpy() - 1], guesses, strict=True):
             assert [each["probability"] for each in best] == pytest.approx(sorted(row)[:-4:-1], rel=1e-4)
     result = run_script(
-        "publish_model.py", init_checkpoint=trained, output_dir=tmp_path / "given", weights_dtype="float32"
+        "convert_checkpoint.py", input_path=trained, output_dir=tmp_path / "given", weights_dtype="float32"
     )
     assert result.code == 0, result.errors
     result = run_script("export_model.py", model_dir=trained, output_dir=tmp_path / "exported")

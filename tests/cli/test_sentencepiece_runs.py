@@ -98,7 +98,7 @@ def test_model_is_pretrained_converted_finetuned_exported_and_asked(
     expected = predictor.predict(texts)
     assert predictor.tokenizer.identity == english_tokenizer.identity
 
-    run_as_user("publish_model.py", init_checkpoint=run, output_dir=tmp_path / "published")
+    run_as_user("convert_checkpoint.py", input_path=run, output_dir=tmp_path / "published")
     assert load_tokenizer(tmp_path / "published").identity == english_tokenizer.identity
     for folder in ("classified", "published"):
         run_as_user("export_model.py", model_dir=tmp_path / folder, output_dir=tmp_path / "exports" / folder)

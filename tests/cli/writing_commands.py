@@ -9,8 +9,7 @@ import varied_data as data
 # What names a place to write to.
 OUTPUT_FLAGS = ("output_dir", "output_file", "plot")
 # The demo starts the other commands and writes nothing but their numbers; an hour of its kills would say nothing new.
-# plan_training.py has all flags of run_pretraining.py, and writes nothing.
-NOT_HERE = {"demo", "plan_training"}
+NOT_HERE = {"demo"}
 
 # They train, compile or draw.
 SLOW = (
@@ -198,8 +197,8 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
     cases += [
         Case("model from huggingface", "convert_checkpoint.py", values),
         Case("model from huggingface into a folder", "convert_checkpoint.py", values, into_folder=True),
-        Case("published model", "publish_model.py", {"init_checkpoint": model}),
-        Case("published model into a folder", "publish_model.py", {"init_checkpoint": model}, into_folder=True),
+        Case("published model", "convert_checkpoint.py", {"input_path": model}),
+        Case("published model into a folder", "convert_checkpoint.py", {"input_path": model}, into_folder=True),
     ]
     cases += [
         Case(f"{form} export", "export_model.py", {"model_dir": model, "format": form})

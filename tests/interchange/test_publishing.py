@@ -12,7 +12,7 @@ from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, wri
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning import MultiLabel
-from albert_tf.interchange.publishing import publish_model
+from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import read_untrained
@@ -36,16 +36,21 @@ def run_folder(sample_tokenizer, tmp_path_factory):
     return folder
 
 
+def publish(path, folder, dtype=None):
+    [written] = convert_checkpoint("albert_tf", "albert_tf", str(path), str(folder), weights_dtype=dtype)
+    return written
+
+
 def test_model_card_comes_along(run_folder, tmp_path):
     (run_folder / "README.md").write_text("# A card")
-    publish_model(str(run_folder), str(tmp_path / "model"))
+    publish(run_folder, tmp_path / "model")
     (run_folder / "README.md").unlink()
     assert (tmp_path / "model" / "README.md").read_text() == "# A card"
 
 
 def test_what_was_never_trained_is_still_known(run_folder, tmp_path):
     write_json(run_folder / "untrained.json", {"untrained": ["encoder/pooler/kernel"]})
-    publish_model(str(run_folder), str(tmp_path / "model"))
+    publish(run_folder, tmp_path / "model")
     (run_folder / "untrained.json").unlink()
     assert read_untrained(resolve_checkpoint(str(tmp_path / "model"))) == {"encoder/pooler/kernel"}
 
@@ -59,7 +64,7 @@ def averages(run_folder, step):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2.0**-11), ("float32", 0.0)])
 def test_published_model_has_the_best_averaged_weights_and_nothing_else(run_folder, tmp_path, dtype, tolerance):
-    num_bytes = publish_model(str(run_folder), str(tmp_path / "model"), dtype)
+    written = publish(run_folder, tmp_path / "model", dtype)
     assert sorted(os.listdir(tmp_path / "model")) == [
         "albert_config.json",
         "model.ckpt-1.data-00000-of-00001",
@@ -67,7 +72,8 @@ def test_published_model_has_the_best_averaged_weights_and_nothing_else(run_fold
         "tokenizer.json",
         "vocab.txt",
     ]
-    assert num_bytes == sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    num_bytes = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    assert written == f"wrote {tmp_path / 'model'}: {num_bytes / 1e6:.1f} MB"
     weights = averages(run_folder, 1)
     checkpoint = resolve_checkpoint(str(tmp_path / "model"))
     assert CheckpointReader(checkpoint).shapes.keys() == {f"model/{name}" for name in weights}
@@ -81,14 +87,14 @@ def test_published_model_has_the_best_averaged_weights_and_nothing_else(run_fold
 def test_half_precision_halves_the_weights(run_folder, tmp_path):
     sizes = {}
     for dtype in ("float16", "float32"):
-        publish_model(str(run_folder), str(tmp_path / dtype), dtype)
+        publish(run_folder, tmp_path / dtype, dtype)
         sizes[dtype] = (tmp_path / dtype / "model.ckpt-1.data-00000-of-00001").stat().st_size
     weights = sum(value.size for value in averages(run_folder, 1).values())
     assert sizes["float32"] - sizes["float16"] == 2 * weights
 
 
 def test_a_named_checkpoint_is_taken_instead_of_the_best(run_folder, tmp_path):
-    publish_model(str(run_folder / "model.ckpt-2"), str(tmp_path / "model"), "float32")
+    publish(run_folder / "model.ckpt-2", tmp_path / "model", "float32")
     published = AlbertForPreTraining.from_pretrained(tmp_path / "model")
     weights = averages(run_folder, 2)
     for name, variable in named_variables(published).items():
@@ -97,21 +103,21 @@ def test_a_named_checkpoint_is_taken_instead_of_the_best(run_folder, tmp_path):
 
 def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder, tmp_path):
     target = tmp_path / "model"
-    with pytest.raises(InputError, match="`init_checkpoint`: no checkpoint at"):
-        publish_model(str(tmp_path / "nowhere"), str(target))
+    with pytest.raises(InputError, match="`input_path`: no checkpoint at"):
+        publish(tmp_path / "nowhere", target)
     write_checkpoint(str(tmp_path / "model.ckpt-3"), {"model/encoder/kernel": np.float32([1e5])})
     for name in ("albert_config.json", "tokenizer.json", "vocab.txt"):
-        with pytest.raises(InputError, match=r"`init_checkpoint`: no (albert_config|tokenizer)\.json|vocab\.txt"):
-            publish_model(str(tmp_path / "model.ckpt-3"), str(target))
+        with pytest.raises(InputError, match=r"`input_path`: no (albert_config|tokenizer)\.json|vocab\.txt"):
+            publish(tmp_path / "model.ckpt-3", target)
         (tmp_path / name).write_bytes((run_folder / name).read_bytes())
     with pytest.raises(InputError, match="`weights_dtype=float16`: model/encoder/kernel has values that are too large"):
-        publish_model(str(tmp_path / "model.ckpt-3"), str(target))
+        publish(tmp_path / "model.ckpt-3", target)
     assert not target.exists()
     target.mkdir()
     (target / "mine.txt").write_text("mine")
     for path, reason in ((target, "holds something already"), (target / "mine.txt", "can't be written to")):
         with pytest.raises(InputError, match=reason):
-            publish_model(str(run_folder), str(path))
+            publish(run_folder, path)
     assert os.listdir(target) == ["mine.txt"]
 
 
@@ -126,7 +132,7 @@ def test_fine_tuned_model_is_asked_as_before_with_its_thresholds(sample_tokenize
     sample_tokenizer.save(folder)
     values = {f"model/{name}": value.numpy() for name, value in named_variables(task.make_model()).items()}
     write_checkpoint(str(folder / "model.ckpt-1"), values)
-    publish_model(str(folder), str(tmp_path / "model"), "float32")
+    publish(folder, tmp_path / "model", "float32")
     run, published = albert_tf.load(folder), albert_tf.load(tmp_path / "model")
     assert published.task.thresholds.tolist() == [0.125, 1.0]
     assert published.predict(["좋다", "나쁘다"]) == run.predict(["좋다", "나쁘다"])

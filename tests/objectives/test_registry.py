@@ -69,15 +69,6 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
         make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
 
 
-def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
-    def former(name, packing):
-        return make_objective(name, CONFIG, PACKINGS[packing]).former_name
-
-    assert former("albert", "order") == former("bert", "next") == former("roberta", "full_sentences")
-    assert former("albert", "order") == "AlbertPretraining" and former("halves", "halves") == "MatchingHalves"
-    assert former("roberta", "order") is None  # what learnt from these was ALBERT
-
-
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
         r"[\"'](halves|roberta|causal|hybrid|full_sentences|document_sentences|document_blocks|translation_pairs)[\"']|"

@@ -6,7 +6,7 @@ from refusals import refuses
 
 
 def without_sizes(manifest):
-    """Makes a manifest such as older versions wrote."""
+    """Makes a manifest that does not tell the sizes of shards."""
     for split in manifest["splits"].values():
         del split["bytes_per_shard"]
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from refusals import refuses
 
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
-from albert_tf.pretraining_data.packing import EARLIER_NAMES, PACKINGS
+from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -54,16 +54,24 @@ WITHOUT_FURTHER_FEATURES = [name for name, packing in PACKINGS.items() if {*pack
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["packing", "sentence_pair"])
-@pytest.mark.parametrize("name", [None, *WITHOUT_FURTHER_FEATURES, *EARLIER_NAMES])
-def test_manifest_says_how_examples_were_packed(find, folder, edit_manifest, key, name):
+@pytest.mark.parametrize("name", WITHOUT_FURTHER_FEATURES)
+def test_manifest_says_how_examples_were_packed(find, folder, edit_manifest, name):
     def change(manifest):
-        del manifest["features"], manifest["options"]["packing"]
-        if name:
-            manifest["options"][key] = name
+        del manifest["features"]
+        manifest["options"]["packing"] = name
 
     edit_manifest(change)
-    assert find(folder / "train*").packing is PACKINGS[EARLIER_NAMES.get(name, name or "order")]
+    assert find(folder / "train*").packing is PACKINGS[name]
+
+
+def test_manifest_that_does_not_say_it_is_refused(find, folder, edit_manifest):
+    def change(manifest):
+        manifest["version"] = "0.2.0"
+        manifest["options"]["sentence_pair"] = manifest["options"].pop("packing")
+
+    edit_manifest(change)
+    message = "manifest.json, of version 0.2.0, doesn't say how its examples are packed, .*; make the shards again with"
+    refuses(message, find, folder / "train*")
 
 
 def test_features_that_the_packing_does_not_have_are_refused(find, folder, edit_manifest):
@@ -74,11 +82,6 @@ def test_features_that_the_packing_does_not_have_are_refused(find, folder, edit_
 def test_packing_that_is_not_known_is_refused(find, folder, edit_manifest):
     edit_manifest(lambda manifest: manifest["options"].update(packing="of_tomorrow"))
     refuses("manifest.json: there is no packing of_tomorrow; use one of order, next", find, folder / "train*")
-
-
-def test_pairs_whose_lengths_tell_the_label_are_refused(find, folder, edit_manifest):
-    edit_manifest(lambda manifest: manifest.update(version="0.1.0"))
-    refuses("made by version 0.1.0, whose labels of pairs follow from the segments' lengths", find, folder / "train*")
 
 
 def test_held_out_file_takes_the_place_of_the_manifests(find, dynamic_shards, static_shards):

@@ -7,7 +7,8 @@ import types
 import numpy as np
 import pytest
 
-from albert_tf.exports import rows_of
+from albert_tf.errors import InputError
+from albert_tf.exports import check_card, rows_of
 from albert_tf.server.options import RefusedError
 from albert_tf.server.protocol import (
     format_answer,
@@ -141,23 +142,13 @@ def test_rows_without_lengths_are_left_as_they_are():
     assert rows_of(labels) == [{"label": "a", "labels": ["a", ""], "p": [0.5, 0.5]}], "a label may be an empty string"
 
 
-def test_filler_of_exports_of_earlier_versions_is_left_out():
-    """Their outputs have no lengths, but a type and a piece are never empty."""
-    entities = {
-        "begins": np.array([[0, -1], [2, 5], [-1, -1]], np.int32),
-        "types": np.array([[b"PER", b""], [b"LOC", b"ORG"], [b"", b""]], object),
-    }
-    assert rows_of(entities) == [
-        {"begins": [0], "types": ["PER"]},
-        {"begins": [2, 5], "types": ["LOC", "ORG"]},
-        {"begins": [], "types": []},
-    ]
-    guesses = np.array([[[b"a", b"b"], [b"", b""]]], object)
-    found = rows_of({"guesses": guesses, "probabilities": np.zeros([1, 2, 2])})
-    assert found == [{"guesses": [["a", "b"]], "probabilities": [[0.0, 0.0]]}]
-    pieces = {"pieces": np.array([[b"[CLS]", b"a", b"[SEP]", b""]], object), "embeddings": np.zeros([1, 4, 1])}
-    assert rows_of(pieces) == [{"pieces": ["[CLS]", "a", "[SEP]"], "embeddings": [[0.0]] * 3}]
-    assert rows_of({"types": np.zeros([1, 0], object)}) == [{"types": []}]
+def test_export_that_does_not_tell_filler_is_refused():
+    card = {"task": "Entities", "labels": [], "input_fields": [], "max_seq_length": 8, "config": {"hidden_size": 4}}
+    signature = {"inputs": ["text"], "outputs": {"types": ["string", [None, None]], "lengths": ["int32", [None]]}}
+    check_card({**card, "signatures": {"entities": signature}}, "card")
+    del signature["outputs"]["lengths"]
+    with pytest.raises(InputError, match='card, signature "entities": there is no output "lengths" to tell filler by'):
+        check_card({**card, "signatures": {"entities": signature}}, "card")
 
 
 def test_model_tells_what_it_is():

@@ -15,7 +15,6 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import TASKS
 from albert_tf.modeling.kernels import tied_cross_entropy
-from albert_tf.objectives import EARLIER_NAMES
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
@@ -100,7 +99,7 @@ def test_step_stays_as_small_as_it_is():
 def test_base_step_stays_as_small_as_it_is():
     # The figures of all twelve blocks, in docs/performance.md, come from benchmarks.tpu_step.
     config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json").replace(num_hidden_layers=2)
-    step = compiled(config, "pretrain", 32, 512, 76)
+    step = compiled(config, "albert", 32, 512, 76)
     assert step.bytes_accessed < 8.5e9
     assert step.temporary_bytes < 570 * 2**20
     assert step.flops < 1.1e12
@@ -131,12 +130,12 @@ def test_tagger_that_reads_characters_compiles_and_counts_right():
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_pre_training_with_lamb_compiles(dtype):
-    step = compiled(SMALL, "pretrain", 8, 128, 20, optimizer="lamb", dtype=dtype)
+    step = compiled(SMALL, "albert", 8, 128, 20, optimizer="lamb", dtype=dtype)
     assert step.temporary_bytes > 0 and step.code_bytes > 0
 
 
 def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_matrix():
-    muon, adam = (compiled(SMALL, "pretrain", 8, 128, 20, optimizer=optimizer) for optimizer in ("muon", "adamw"))
+    muon, adam = (compiled(SMALL, "albert", 8, 128, 20, optimizer=optimizer) for optimizer in ("muon", "adamw"))
     narrow, wide = SMALL.hidden_size, SMALL.intermediate_size
     assert adam.argument_bytes - muon.argument_bytes == pytest.approx(4 * (4 * narrow**2 + 2 * narrow * wide), rel=0.05)
     # Five times over: X X^T, its square, and their product with X.
@@ -156,7 +155,7 @@ def test_long_constants_of_booleans_are_spelled():
     assert compile_program(program, "v5e:2x2").argument_bytes > 0
 
 
-@pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS, "distil"}))
+@pytest.mark.parametrize("name", sorted({*planned_names()} - {*TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
     config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
     config = config.replace(**KNOWS_ENTITIES) if name == "entities" else config
@@ -262,15 +261,15 @@ def test_fine_tuning_compiles_for_every_tpu(name, topology):
 
 
 def test_replicas_add_their_gradients_up():
-    alone = compiled(SMALL, "pretrain", 8, 128, 20)
-    together = compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:16x16", num_replicas=256)
+    alone = compiled(SMALL, "albert", 8, 128, 20)
+    together = compiled(SMALL, "albert", 8, 128, 20, topology="v5e:16x16", num_replicas=256)
     assert "all-reduce" not in alone.text
     assert "all-reduce" in together.text or "reduce-scatter" in together.text
 
 
 def test_program_that_xla_can_not_write_down_is_compiled_all_the_same():
     config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=1)
-    step = compiled(config, "pretrain", 16, 128, 20, topology="v5p:2x2x1", num_replicas=4)
+    step = compiled(config, "albert", 16, 128, 20, topology="v5p:2x2x1", num_replicas=4)
     assert step.temporary_bytes > 0 and step.text is None
 
 
@@ -278,7 +277,7 @@ def test_less_is_kept_with_rematerialization():
     # A v3 has little room on the chip itself, so that activations are in HBM.
     config = SMALL.replace(num_hidden_layers=2)
     plain, attention, block = (
-        compiled(config, "pretrain", 32, 128, 20, topology="v3:2x2", attention="plain", remat=remat)
+        compiled(config, "albert", 32, 128, 20, topology="v3:2x2", attention="plain", remat=remat)
         for remat in ("none", "attention", "block")
     )
     assert block.temporary_bytes < 0.75 * plain.temporary_bytes
@@ -289,7 +288,7 @@ def test_less_is_kept_with_rematerialization():
 def test_flash_attention_keeps_no_scores():
     # The last block computes what is read alone; the one before it has all the scores.
     config = SMALL.replace(num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=256)
-    plain, flash = (compiled(config, "pretrain", 8, 256, 20, attention=attention) for attention in ("plain", "flash"))
+    plain, flash = (compiled(config, "albert", 8, 256, 20, attention=attention) for attention in ("plain", "flash"))
     assert "tpu_custom_call" in flash.text and "tpu_custom_call" not in plain.text
     scores = f"[8,{config.num_attention_heads},256,256]"
     assert scores in plain.text and scores not in flash.text
@@ -301,7 +300,7 @@ def test_flash_attention_keeps_no_scores():
 )
 def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
     config = SMALL.replace(max_position_embeddings=512, attention_probs_dropout_prob=0.1)
-    assert "tpu_custom_call" in compiled(config, "pretrain", 2, 512, 8, topology=topology, dtype=dtype).text
+    assert "tpu_custom_call" in compiled(config, "albert", 2, 512, 8, topology=topology, dtype=dtype).text
 
 
 @pytest.mark.parametrize(("topology", "dtype"), [("v5e:2x2", "float32"), ("v4:2x2x1", "mixed_bfloat16")])
@@ -315,14 +314,14 @@ def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces
 
 def test_dropout_keeps_no_masks():
     dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    without, with_dropout = (compiled(config, "pretrain", 8, 128, 20) for config in (SMALL, dropping))
+    without, with_dropout = (compiled(config, "albert", 8, 128, 20) for config in (SMALL, dropping))
     assert with_dropout.temporary_bytes < 1.2 * without.temporary_bytes
     assert with_dropout.bytes_accessed < 1.15 * without.bytes_accessed
 
 
 def test_logits_are_never_held_all_at_once():
     config = SMALL.replace(vocab_size=16000, intermediate_size=128)
-    step = compiled(config, "pretrain", 256, 16, 16, remat="block")
+    step = compiled(config, "albert", 256, 16, 16, remat="block")
     logits = 4 * 256 * 16 * config.vocab_size
     assert step.temporary_bytes < logits
 

@@ -253,7 +253,7 @@ class Entities(FinetuningTask):
         return self._form != "characters"
 
     def settings(self):
-        """Returns types, form and, where it is not as in earlier versions, decoding; see `FinetuningTask`."""
+        """Returns types, form and, where it is not independent, decoding; see `FinetuningTask`."""
         decoding = {} if self._decoding == INDEPENDENT else {"decoding": self._decoding}
         return {"types": list(self.types), "form": self._form, **decoding}
 

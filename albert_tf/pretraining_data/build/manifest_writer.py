@@ -20,7 +20,6 @@ from albert_tf.pretraining_data.manifest import (
     TRAIN,
     decisive_options,
     features_of,
-    is_of_first_version,
     read_manifest,
     written_options,
 )
@@ -158,14 +157,11 @@ def describe_finished(
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
         or decisive_options(manifest.get("options")) != decisive_options(dataclasses.asdict(options))
         or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
-        or is_of_first_version(manifest)
     ):
         return None
     if (changed := _find_changed(manifest, path, reader, shards)) and not is_anew:
         raise InputError(f"{changed}; put it back, or pass `overwrite` to make all shards anew")
-    unknown_text = ", but not which text it was made from, because an earlier version wrote it"
-    more = "" if _INPUT_DIGESTS in manifest else unknown_text
-    return None if changed else f"{path} says that this data is finished{more}"
+    return None if changed else f"{path} says that this data is finished"
 
 
 def _sources_of(reader, options):

@@ -23,26 +23,17 @@ PACKINGS: dict[str, Packing] = {
     )
 }
 DEFAULT_PACKING = Order.name
-# As manifests of 0.2 and the flag `sentence_pair` call it.
-EARLIER_NAMES = {"none": DocumentSentences.name}
 
 
 def find_packing(name: str, source: str) -> Packing:
-    """Returns a packing by its name, or by that of an earlier version; errors begin with `source`, which names it.
+    """Returns a packing by its name; errors begin with `source`, which names it.
 
     Raises:
         InputError: There is none of that name.
     """
-    found = PACKINGS.get(EARLIER_NAMES.get(name, name))
-    if found is None:
-        known = ", ".join([*PACKINGS, *EARLIER_NAMES])
-        raise InputError(f"{source}: there is no packing {name}; use one of {known}")
-    return found
+    if name not in PACKINGS:
+        raise InputError(f"{source}: there is no packing {name}; use one of {', '.join(PACKINGS)}")
+    return PACKINGS[name]
 
 
-def name_in_0_2(name: str) -> str:
-    """Returns what version 0.2 called a packing."""
-    return next((earlier for earlier, now in EARLIER_NAMES.items() if now == name), name)
-
-
-__all__ = ["DEFAULT_PACKING", "EARLIER_NAMES", "PACKINGS", "Packing", "Segments", "Text", "find_packing", "name_in_0_2"]
+__all__ = ["DEFAULT_PACKING", "PACKINGS", "Packing", "Segments", "Text", "find_packing"]

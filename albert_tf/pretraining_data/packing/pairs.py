@@ -46,7 +46,8 @@ class Pairs(Packing, abc.ABC):
     share_of_label: tuple[str, str]
     what_it_needs = (
         "no document has two sentences of some length; write one sentence a line and a blank line between documents, "
-        "split running text with `sentence_splitter=rule`, or pass `objective=roberta` and `sentence_pair=none`"
+        "split running text with `sentence_splitter=rule`, or pass `objective=roberta` and "
+        "`sentence_pair=document_sentences`"
     )
 
     def part_of_long_sentence(self, longest):

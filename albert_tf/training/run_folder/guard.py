@@ -46,21 +46,8 @@ _NO_FLAGS = {
 }
 _ANOTHER = "choose another folder"
 
-# What folders of earlier versions don't have, or of runs without command, evaluation or teacher.
-_NOT_ALWAYS_WRITTEN = ("objective", "command", "pooling", "eval_batch_size", "metrics", "teacher_setup")
-
-# What runs did before there was such a flag.
-_WITHOUT_FLAG = {
-    "word_embeddings": "random",
-    "token_dropout": 0.0,
-    "head_learning_rate": None,
-    "layer_decay": 1.0,
-    "disentangled_embeddings": False,
-    "beta_2": 0.999,
-    "clip_norm": 1.0,
-    "character_ngrams": False,
-    "decoding": "independent",
-}
+# What folders of runs without command, evaluation or teacher don't have.
+_NOT_ALWAYS_WRITTEN = ("command", "eval_batch_size", "metrics", "teacher_setup")
 
 
 def read_settings(folder: str) -> dict | None:
@@ -86,7 +73,6 @@ def check_output_dir(
     settings: dict,
     config: AlbertConfig,
     tokenizer: Tokenizer | None,
-    former_name: str | None = None,
 ) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
@@ -96,7 +82,6 @@ def check_output_dir(
             "init_checkpoint" as `checkpoint_identity` gives it, and under "found_at" what may change.
         config: The model.
         tokenizer: The tokenizer, None if unknown.
-        former_name: What earlier versions called the objective; None if they called it the same.
 
     Raises:
         InputError: The folder holds a run with other settings, checkpoints of unknown origin, or files of another
@@ -104,8 +89,6 @@ def check_output_dir(
     """
     earlier = read_settings(output_dir)
     if earlier is not None:
-        if former_name and earlier.get("objective") == former_name:
-            earlier = {**earlier, "objective": settings["objective"]}
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
         return
     if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
@@ -148,7 +131,6 @@ def claim_output_dir(
     settings: dict,
     config: AlbertConfig,
     tokenizer: Tokenizer | None,
-    former_name: str | None = None,
 ) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
@@ -156,7 +138,7 @@ def claim_output_dir(
 
     Args and errors as for `check_output_dir`.
     """
-    check_output_dir(output_dir, settings, config, tokenizer, former_name)
+    check_output_dir(output_dir, settings, config, tokenizer)
     path = os.path.join(output_dir, SETTINGS_FILE)
     if tf.io.gfile.exists(path):
         return
@@ -174,7 +156,7 @@ def _all_settings(settings, config, tokenizer):
 def _flatten(settings):
     """Returns settings whose model config is not one of them but so many, to tell which of its values differs."""
     config = settings.get("albert_config")
-    # Where it was written by a version that knew fewer fields, the others were as they are by default.
+    # Fields that are not written are as they are by default.
     flat = {**settings, **(dataclasses.asdict(AlbertConfig.from_dict(config)) if config else {})}
     return {name: value for name, value in flat.items() if name not in ("albert_config", FOUND_AT)}
 
@@ -184,11 +166,6 @@ def _is_same(name, then, now):
         return is_same_checkpoint(then, now)
     if name in _NOT_ALWAYS_WRITTEN and None in (then, now):
         return True
-    if name in _WITHOUT_FLAG:
-        then, now = (_WITHOUT_FLAG[name] if value is None else value for value in (then, now))
-        return then == now
-    if name == "frozen_models" and then and now:
-        return {**now, **then} == now  # earlier versions didn't write their configs
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name in ("train_file", "unlabelled_files") and then and now:

@@ -214,13 +214,3 @@ def test_build_that_read_other_text_of_the_same_files_is_not_what_is_wanted(fini
     path = tmp_path / "data" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"bad_lines": 1}), encoding="utf-8")
     assert finished(on_bad_text="skip") is None
-
-
-def test_manifest_of_an_earlier_version_says_that_it_cannot_tell_the_text(finished, tmp_path):
-    path = tmp_path / "data" / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    del manifest["sha256_per_input_file"]
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-    assert finished().endswith(
-        "says that this data is finished, but not which text it was made from, because an earlier version wrote it"
-    )

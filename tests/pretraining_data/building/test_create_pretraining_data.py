@@ -67,7 +67,7 @@ def test_flags_reach_the_builder(create, read_manifest):
         "short_seq_prob": 0.3,
         "dupe_factor": 3,
         "random_seed": 7,
-        "sentence_pair": "none",
+        "sentence_pair": "document_sentences",
         "sentence_splitter": "rule",
         "deduplicate": True,
         "replacement_unit": "span",
@@ -218,7 +218,7 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
         (("roberta", "order", False), "order", "roberta"),
         ((None, "halves", False), "halves", "halves"),
         (("causal", None, False), "document_blocks", "causal"),
-        ((None, "none", False), "document_sentences", "roberta"),
+        ((None, "document_sentences", False), "document_sentences", "roberta"),
         ((None, None, True), "next", "bert"),
     ],
 )
@@ -243,7 +243,8 @@ def test_masks_where_nothing_is_masked_are_refused(refuses):
 
 
 def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):
-    refuses("--random_next_sentence contradicts --sentence_pair=none", random_next_sentence=True, sentence_pair="none")
+    other = {"random_next_sentence": True, "sentence_pair": "document_sentences"}
+    refuses("--random_next_sentence contradicts --sentence_pair=document_sentences", **other)
     assert create(random_next_sentence=True).code == 0
     manifest = read_manifest()
     assert (manifest["options"]["packing"], manifest["options"]["objective"]) == ("next", "bert")
@@ -271,7 +272,7 @@ def test_long_document_is_one_document_and_its_parts_stay_together(create, read_
     short = "\n\n".join(f"{syllable} 나\n다 {syllable}" for syllable in syllables)
     (workspace / "corpus.txt").write_text(f"{short}\n\n{long}\n{long}", encoding="utf-8")
     for deduplicate in (False, True):
-        options = {"sentence_pair": "none", "deduplicate": deduplicate, "held_out_fraction": 0.5}
+        options = {"sentence_pair": "document_sentences", "deduplicate": deduplicate, "held_out_fraction": 0.5}
         assert create(overwrite=deduplicate, **options).code == 0
         manifest = read_manifest()
         assert manifest["documents"] == len(syllables) + (1 if deduplicate else 2)
@@ -285,7 +286,7 @@ def test_long_document_is_one_document_and_its_parts_stay_together(create, read_
 
 def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, workspace):
     (workspace / "corpus.txt").write_text("가 나 다\n\n라 마\n\n" * 30, encoding="utf-8")
-    assert create(sentence_pair="none", held_out_fraction=0).code == 0
+    assert create(sentence_pair="document_sentences", held_out_fraction=0).code == 0
     manifest = read_manifest()
     assert manifest["splits"]["train"]["examples"] == 60
     assert not {"share_swapped", "share_random_next"} & manifest["splits"]["train"].keys()

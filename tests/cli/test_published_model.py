@@ -1,4 +1,4 @@
-"""publish_model.py, and what starts from a published model."""
+"""A model published with convert_checkpoint.py, and what starts from it."""
 
 import json
 
@@ -8,8 +8,7 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.cli import publish_model
-from albert_tf.interchange import publishing
+from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.training.run_folder.guard import SETTINGS_FILE
@@ -18,17 +17,10 @@ from albert_tf.training.run_folder.guard import SETTINGS_FILE
 @pytest.fixture
 def published(run_script, checkpoint, tmp_path):
     """The folder of a published model."""
-    result = run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path / "model")
+    result = run_script("convert_checkpoint.py", input_path=checkpoint, output_dir=tmp_path / "model")
     assert (result.code, result.errors) == (0, "")
     assert result.output.startswith(f"wrote {tmp_path}/model: 0.")
     return tmp_path / "model"
-
-
-def test_folder_that_holds_something_is_left_alone(run_script, checkpoint, tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    result = run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path)
-    assert result.code == 1
-    assert result.errors == f"error: --output_dir={tmp_path} holds something already; choose another folder\n"
 
 
 @pytest.mark.slow
@@ -56,8 +48,8 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
     assert "by the lengths of the training texts\n" in result.output
     # Published, it is asked as before.
     result = run_script(
-        "publish_model.py",
-        init_checkpoint=tmp_path / "classifier",
+        "convert_checkpoint.py",
+        input_path=tmp_path / "classifier",
         output_dir=tmp_path / "given",
         weights_dtype="float32",
     )
@@ -83,30 +75,7 @@ def test_published_model_is_asked_for_what_its_run_has_learnt(sample_tokenizer, 
         (run / "albert_config.json").write_text(json.dumps(config.to_dict()))
         (run / SETTINGS_FILE).write_text(json.dumps({"command": "run_pretraining", **learnt}))
         sample_tokenizer.save(run)
-        publishing.publish_model(str(run), str(run / "published"))
+        convert_checkpoint("albert_tf", "albert_tf", str(run), str(run / "published"))
         found = albert_tf.load(run / "published").abilities
         assert found == albert_tf.load(run).abilities
         assert ("generate" in found) == generates
-
-
-def test_folder_for_transformers_is_written_and_put_on_the_hub(run_script, checkpoint, tmp_path, monkeypatch):
-    pytest.importorskip("safetensors")
-    pushed = []
-    monkeypatch.setattr(publish_model, "check_hub_name", lambda name: None)
-    monkeypatch.setattr(publish_model, "push_folder", lambda *what: pushed.append(what) or "https://hub/someone/model")
-    folder = tmp_path / "model"
-    flags = {"init_checkpoint": checkpoint, "output_dir": folder, "format": "huggingface"}
-    result = run_script("publish_model.py", **flags, push_to_hub="someone/model")
-    assert (result.code, result.errors) == (0, "")
-    assert result.output.endswith("uploaded it to the hub: https://hub/someone/model, visible only to its owner\n")
-    assert pushed == [(str(folder), "someone/model", True)]
-    assert {"config.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
-    refused = run_script("publish_model.py", **flags, weights_dtype="float16")
-    assert refused.errors == "error: --format=huggingface works only with --weights_dtype=float32, not float16\n"
-
-
-def test_wrong_name_on_the_hub_is_refused_before_anything_is_written(run_script, checkpoint, tmp_path):
-    flags = {"init_checkpoint": checkpoint, "output_dir": tmp_path / "model", "push_to_hub": "model"}
-    result = run_script("publish_model.py", **flags)
-    assert result.errors.startswith("error: --push_to_hub=model must be owner/model") and result.code == 1
-    assert not (tmp_path / "model").exists()
