@@ -22,7 +22,6 @@ STAGES = {
     "build-vocab": "makes a vocabulary of your text",
     "create-pretraining-data": "turns text into examples for pre-training",
     "plan-training": "estimates how long pre-training takes, from a minute of it",
-    "train-entity-vectors": "learns vectors of entities from triples, for pre-training",
     "plan-tpu": "computes what training takes on a TPU, and which batch fits, without a TPU",
     "run-pretraining": "pre-trains a model on the examples",
     "run-classifier": "teaches a model your labels or scores, for texts or pairs of texts",
