@@ -37,7 +37,6 @@ setup(
             "albert-files=albert_tf.cli.files:run",
             "albert-build-vocab=albert_tf.cli.build_vocab:run",
             "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
-            "albert-train-entity-vectors=albert_tf.cli.train_entity_vectors:run",
             "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
             "albert-run-classifier=albert_tf.cli.run_classifier:run",
             "albert-run-ner=albert_tf.cli.run_ner:run",

@@ -60,15 +60,14 @@ MAY_IMPORT = {
         "rows",
     },
     "tokenization": BASE | {"text_encoding", "lacking_characters", "progress_line"},
-    "mentions": {"errors", "files", "tokenization"},
-    "entity_vectors": BASE | {"setting_checks", "rows", "tokenization", "mentions"},
+    "mentions": {"errors", "files", "config", "tokenization"},
     "pretraining_data": BASE
     | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation", "mentions"},  # knows nothing of text
     "generation": {"errors", "setting_checks", "compilation", "tokenization", "modeling"},
     "optimization": {"errors", "config", "compilation"},
-    "objectives": {"errors", "config", "setting_checks", "mentions", "entity_vectors", "pretraining_data", "modeling"},
+    "objectives": {"errors", "config", "setting_checks", "mentions", "pretraining_data", "modeling"},
     "training": BASE
     | {
         "cores",
@@ -86,7 +85,6 @@ MAY_IMPORT = {
         "checkpoint_files",
         "tokenization",
         "mentions",
-        "entity_vectors",
         "pretraining_data",
         "modeling",
         "objectives",

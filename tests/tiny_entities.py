@@ -3,7 +3,7 @@
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.entity_vectors.known_entities import KnownEntities
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.mentions.trie import build_trie
 
 PIECES = ((10,), (10, 40), (11, 12, 41), (13, 14))

@@ -21,7 +21,6 @@ ORDERS = ("jointly", "left_to_right", "confidence")
 STAGES = {
     "build-vocab": "makes a vocabulary of your text",
     "create-pretraining-data": "turns text into examples for pre-training",
-    "train-entity-vectors": "learns vectors of entities from triples, for pre-training",
     "plan-tpu": "computes what training takes on a TPU, and which batch fits, without a TPU",
     "run-pretraining": "pre-trains a model on the examples",
     "run-classifier": "teaches a model your labels or scores, for texts or pairs of texts",

@@ -9,7 +9,7 @@ from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import Setting
 
 ENTITY_VECTORS = "entity_vectors"
-SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of train_entity_vectors.py, for objective=entities."),)
+SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of entities.txt and entity_vectors.npy, for objective=entities."),)
 
 
 class Entities(Pretraining):
@@ -28,8 +28,8 @@ class Entities(Pretraining):
         if not config.num_entities or (has_data and options.entities is None):
             known = "was trained with" if config.num_entities else "is to know"
             raise InputError(
-                f"`objective=entities` needs the entities that the model {known}; name their folder, which "
-                f"train_entity_vectors.py wrote, with `{ENTITY_VECTORS}`"
+                f"`objective=entities` needs the entities that the model {known}; name the folder of their "
+                f"entities.txt and entity_vectors.npy with `{ENTITY_VECTORS}`"
             )
         super().__init__(config, [MaskedLM(config, options), EntityPrediction(config, options)])
         self._known = options.entities

@@ -8,7 +8,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.entity_vectors.known_entities import KnownEntities
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
 from albert_tf.pretraining_data.masking import Masking

@@ -4,9 +4,13 @@ import numpy as np
 
 from albert_tf.checkpoint_files import MODEL_PREFIX, CheckpointReader
 from albert_tf.config import AlbertConfig
-from albert_tf.entity_vectors.folder import read_folder
-from albert_tf.entity_vectors.known_entities import KnownEntities, config_with_entities, read_known_entities
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import (
+    KnownEntities,
+    config_with_entities,
+    read_entity_vectors,
+    read_known_entities,
+)
 from albert_tf.mentions.names import MAX_PIECES_OF_NAME
 from albert_tf.mentions.trie import TrieSizes
 from albert_tf.modeling.entity_fusion import constants
@@ -43,11 +47,11 @@ def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
         config: Of the model without them.
         folder: What `entity_vectors` names.
     """
-    found = read_folder(folder, f"`{ENTITY_VECTORS}={folder}`")
+    entities, vectors = read_entity_vectors(folder, f"`{ENTITY_VECTORS}={folder}`")
     # A piece is a character at least, but for the space that SentencePiece sees before each name.
-    lengths = [min(1 + len(name), MAX_PIECES_OF_NAME) for name in found.entities]
+    lengths = [min(1 + len(name), MAX_PIECES_OF_NAME) for name in entities]
     sizes = TrieSizes(config.vocab_size, sum(lengths), _USUAL_COLLISIONS, max(lengths))
-    return config_with_entities(config, found.vectors.shape, sizes)
+    return config_with_entities(config, vectors.shape, sizes)
 
 
 def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:

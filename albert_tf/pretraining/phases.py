@@ -7,7 +7,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.entity_vectors.known_entities import KnownEntities
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.objectives import DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset

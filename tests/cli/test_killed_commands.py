@@ -108,7 +108,7 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, undisturbed, writing_ca
         return
     assert ended.code == 143, (ended.code, ended.errors)
     assert ended.errors.splitlines()[-1].startswith("interrupted"), ended.errors
-    goes_on = writing_case.name in ("data", "entity vectors", "predictions", "scores", "texts")
+    goes_on = writing_case.name in ("data", "predictions", "scores", "texts")
     assert goes_on or not [name for name in contents(folder) if name != "out/"]
 
 

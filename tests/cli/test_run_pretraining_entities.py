@@ -1,4 +1,4 @@
-"""A model that is told of entities, from triples to a model that is fine-tuned, exported and asked."""
+"""A model that is told of entities, from a folder of vectors to a model that is fine-tuned, exported and asked."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ import tensorflow as tf
 from runs import assert_same_run, read_results, variables_in
 
 import albert_tf
-from albert_tf.entity_vectors.known_entities import read_known_entities
+from albert_tf.mentions.known_entities import read_known_entities
 from albert_tf.tokenization import load_tokenizer
 
 pytestmark = pytest.mark.slow
@@ -106,8 +106,8 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     result = pretrain(**{**flags, "entity_vectors": None, "output_dir": tmp_path / "run3"})
     assert (result.code, result.errors) == (
         1,
-        "error: --objective=entities needs the entities that the model was trained with; name their folder, which "
-        "train_entity_vectors.py wrote, with --entity_vectors\n",
+        "error: --objective=entities needs the entities that the model was trained with; name the folder of their "
+        "entities.txt and entity_vectors.npy with --entity_vectors\n",
     )
 
 

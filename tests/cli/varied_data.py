@@ -118,14 +118,6 @@ def write_race(folder):
     return folder
 
 
-def write_triples(path):
-    """Writes what is known of some entities, whose names are words of the other texts, and returns the path."""
-    names = [word for word in WORDS if not word.startswith("온다")]
-    triples = [(name, f"관계{number % 2}", names[number - 1]) for number, name in enumerate(names)]
-    path.write_text("".join("\t".join(triple) + "\n" for triple in triples))
-    return path
-
-
 def write_entity_vectors(folder):
     """Writes vectors of entities whose names are words of the other texts, and returns the folder."""
     folder.mkdir(parents=True)

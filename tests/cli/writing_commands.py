@@ -31,7 +31,6 @@ CASE_NAMES = (
     "vocabulary into a folder",
     "unused",
     "data",
-    "entity vectors",
     *(f"{name} model{place}" for name in ("google", "huggingface", "keras_hub") for place in ("", " into a folder")),
     "model from huggingface",
     "model from huggingface into a folder",
@@ -138,11 +137,6 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
             {**vocabulary, "resume": True, "num_shards": 2, "max_seq_length": 32, "held_out_fraction": 0.3},
             "output_file",
             "train.tfrecord",
-        ),
-        Case(
-            "entity vectors",
-            "train_entity_vectors.py",
-            {"input_file": data.write_triples(folder / "triples.tsv"), "num_train_epochs": 3, "save_epochs": 1},
         ),
         Case("plot", "create_pretraining_data.py", {"inspect": inputs.shards / "train.tfrecord"}, "plot", "plot.png"),
         Case(

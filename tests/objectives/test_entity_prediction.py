@@ -8,8 +8,8 @@ import tensorflow as tf
 from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
-from albert_tf.entity_vectors.known_entities import read_known_entities
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import read_known_entities
 from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.entity_prediction import change_some, most_mentions, tell_entities
 from albert_tf.objectives.objective import with_batch_size

@@ -1,17 +1,23 @@
 """What a model is told of entities: vectors, and how a vocabulary spells the names that they are found by."""
 
+import collections
 import hashlib
+import io
 import os
 import typing
+import unicodedata
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.entity_vectors.folder import read_folder
+from albert_tf.errors import InputError
+from albert_tf.files import read_bytes, read_text
 from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList
 from albert_tf.mentions.trie import Trie, TrieSizes
 from albert_tf.tokenization import Tokenizer
+
+ENTITIES_FILE, VECTORS_FILE = "entities.txt", "entity_vectors.npy"
 
 
 class KnownEntities(typing.NamedTuple):
@@ -68,21 +74,61 @@ def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source:
     """Returns what a folder of entity vectors says to models of a vocabulary.
 
     Args:
-        folder: What `train_entity_vectors.py` wrote, or `entities.txt` and `entity_vectors.npy` of another program.
+        folder: As for `read_entity_vectors`.
         tokenizer: Of the data.
         source: What names the folder; errors begin with it.
 
     Raises:
         InputError: The folder can't be used, or the vocabulary spells none of its names.
     """
-    found = read_folder(os.fspath(folder), source)
-    rows = [(name, str(number)) for number, name in enumerate(found.entities)]
+    entities, vectors = read_entity_vectors(folder, source)
+    digest = hashlib.sha256("".join(f"{name}\n" for name in entities).encode())
+    digest.update(vectors.tobytes())
+    rows = [(name, str(number)) for number, name in enumerate(entities)]
     names = NameList.from_rows(rows, tokenizer, source)
-    vectors = found.vectors[[int(number) for number in names.identifiers]]
     finder = MentionFinder.of(names, tokenizer)
     told = f"{len(names):,} entities of {len(rows):,} have names that can be found"
     if names.left_out:
         told += f"; left out: {names.tell_left_out()}"
-    digest = hashlib.sha256("".join(f"{name}\n" for name in found.entities).encode())
-    digest.update(found.vectors.tobytes())
-    return KnownEntities(names.names, vectors, finder.trie, finder.sizes, told, digest.hexdigest())
+    kept = [int(number) for number in names.identifiers]
+    return KnownEntities(names.names, vectors[kept], finder.trie, finder.sizes, told, digest.hexdigest())
+
+
+def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[str], np.ndarray]:
+    """Reads `entities.txt`, a name a line, and `entity_vectors.npy`, in the same order.
+
+    Args:
+        folder: The folder.
+        source: What names it; errors begin with it.
+
+    Returns:
+        The names in NFC, each once, and float32 [entities, size].
+
+    Raises:
+        InputError: The files can't be read, don't go together, or are no numbers.
+    """
+    names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
+    entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
+    path = os.path.join(folder, VECTORS_FILE)
+    content = read_bytes(path, "the entity vectors")
+    try:
+        vectors = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path} is not a NumPy file as `numpy.save` writes it; make the folder again") from error
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.shape[1]:
+        raise InputError(
+            f"{path} must hold a vector of floats for each entity. Received: {vectors.dtype} {list(vectors.shape)}"
+        )
+    if len(vectors) != len(entities):
+        raise InputError(
+            f"{source}: there are {len(entities):,} names in {ENTITIES_FILE} and {len(vectors):,} vectors in "
+            f"{VECTORS_FILE}; make the folder anew"
+        )
+    if len(set(entities)) < len(entities):
+        twice = collections.Counter(entities).most_common(1)[0][0]
+        raise InputError(f"{source}: {twice} appears in {ENTITIES_FILE} twice; remove one, and its vector")
+    with np.errstate(over="ignore"):  # which is refused
+        vectors = vectors.astype(np.float32)
+    if not np.isfinite(vectors).all():
+        raise InputError(f"{path} holds NaN, infinity, or a number too large for float32; make the vectors anew")
+    return entities, vectors

@@ -1,32 +1,30 @@
-"""A folder of entity vectors: read as it was written, and refused where it can't be used."""
+"""A folder of entity vectors: read as any program writes it, and refused where it can't be used."""
 
 import numpy as np
 import pytest
 
-from albert_tf.entity_vectors.folder import EntityVectors, read_folder, write_folder
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import read_entity_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write_folder(
-        str(tmp_path), EntityVectors(["가", "나 다", "라"], VECTORS), ["은"], VECTORS[:1], {"method": "transe"}
-    )
+    (tmp_path / "entities.txt").write_text("가\n나 다\n라\n")
+    np.save(tmp_path / "entity_vectors.npy", VECTORS)
     return tmp_path
 
 
 def test_folder_is_read_as_it_was_written(folder):
-    found = read_folder(str(folder), "`entity_vectors`")
-    assert found.entities == ["가", "나 다", "라"]
-    np.testing.assert_array_equal(found.vectors, VECTORS)
-    np.testing.assert_array_equal(np.load(folder / "relation_vectors.npy"), VECTORS[:1])
+    names, vectors = read_entity_vectors(folder, "`entity_vectors`")
+    assert names == ["가", "나 다", "라"]
+    np.testing.assert_array_equal(vectors, VECTORS)
 
 
 def test_vectors_of_another_precision_are_taken(folder):
     np.save(folder / "entity_vectors.npy", VECTORS.astype(np.float64))
-    assert read_folder(str(folder), "").vectors.dtype == np.float32
+    assert read_entity_vectors(folder, "")[1].dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -43,20 +41,20 @@ def test_vectors_of_another_precision_are_taken(folder):
 def test_vectors_that_cannot_be_used_are_refused(folder, vectors, message):
     np.save(folder / "entity_vectors.npy", vectors, allow_pickle=True)
     with pytest.raises(InputError, match=message):
-        read_folder(str(folder), "`entity_vectors`")
+        read_entity_vectors(folder, "`entity_vectors`")
 
 
 def test_damaged_files_are_refused(folder):
     (folder / "entity_vectors.npy").write_bytes(b"no vectors")
     with pytest.raises(InputError, match=r"entity_vectors.npy is not a NumPy file"):
-        read_folder(str(folder), "`entity_vectors`")
+        read_entity_vectors(folder, "`entity_vectors`")
     (folder / "entity_vectors.npy").unlink()
     with pytest.raises(InputError, match="can't read the entity vectors"):
-        read_folder(str(folder), "`entity_vectors`")
+        read_entity_vectors(folder, "`entity_vectors`")
 
 
 def test_a_name_that_stands_twice_is_refused(folder):
     for twice in ("가", "\u1100\u1161"):  # as macOS writes it, in jamo
         (folder / "entities.txt").write_text(f"가\n나\n{twice}\n")
         with pytest.raises(InputError, match=r"`entity_vectors`: 가 appears in entities.txt twice"):
-            read_folder(str(folder), "`entity_vectors`")
+            read_entity_vectors(folder, "`entity_vectors`")
