@@ -55,7 +55,7 @@ def measure_pace(
     Raises:
         InputError: Batches of that size can't be trained on.
     """
-    phase.check_batch_size(objective, strategy)
+    phase.check_batch_size(strategy)
     with strategy.scope():
         optimizer = settings.make_optimizer(
             learnt_variables(objective, models), models[MAIN_MODEL].compute_dtype, objective.followers(models)

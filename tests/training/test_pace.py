@@ -2,11 +2,10 @@
 
 import pytest
 import tensorflow as tf
-from tiny_training import CONFIG, PRETRAINING, loop_settings, make_examples, spec_of
+from tiny_training import PRETRAINING, loop_settings, make_examples, spec_of
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import make_objective
 from albert_tf.training import Phase
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.pace import Pace, measure_pace
@@ -43,9 +42,6 @@ def test_batches_that_a_training_refuses_are_not_measured():
     with pytest.raises(InputError, match="`train_batch_size=4` must be a multiple of 3, the number of replicas"):
         phase = Phase(12, spec_of(EXAMPLES, 4), repeated, gradient_accumulation_steps=3)
         measure_pace(strategy, PRETRAINING, {}, loop_settings(), phase, 0.3)
-    hybrid = make_objective("hybrid", CONFIG.replace(masked_lm_is_shifted=True))
-    with pytest.raises(InputError, match=r"`causal_share=0.0625` of 4 examples, .* is not a whole number"):
-        measure_pace(strategy, hybrid, {}, loop_settings(), Phase(12, spec_of(EXAMPLES, 4), repeated), 0.3)
 
 
 def test_pace_is_seconds_by_steps():
