@@ -22,9 +22,9 @@ def load(folder=SHIPPED_MODEL):
 
     Returns:
         A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`; a
-        causal one has `generate` in place of `fill_mask`, one of `hybrid` both, a discriminator of ELECTRA
-        `find_replaced`. Of a fine-tuned folder it has `predict`, `encode` and `similarity`, of an export what it was
-        exported with; a LiteRT export predicts without TensorFlow.
+        causal one has `generate` in place of `fill_mask`, a discriminator of ELECTRA `find_replaced`. Of a fine-tuned
+        folder it has `predict`, `encode` and `similarity`, of an export what it was exported with; a LiteRT export
+        predicts without TensorFlow.
 
     Raises:
         InputError: The folder holds none of these, or a library is missing that one of them needs.

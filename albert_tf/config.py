@@ -29,7 +29,6 @@ _LATER_KEYS = (
     "classification_head",
     "norm_position",
     "language_model_head",
-    "masked_lm_is_shifted",
     "num_languages",
     "num_entities",
     "entity_size",
@@ -104,8 +103,6 @@ class AlbertConfig:
         language_model_head: What scores pieces with the table of embeddings: "dense", after a layer of its own with
             LayerNorm, and with a bias, as in BERT; "tied", the table alone, as in GPT; or "tied_bias", the table and a
             bias, as in XLM. The last two need E to be H.
-        masked_lm_is_shifted: Whether the state before a [MASK] tells its piece, as in GPT-BERT (Charpentier and Samuel
-            2024), where the same head on the same state tells the next piece; otherwise the state of [MASK] does.
         num_languages: Rows of a table of languages, of which each piece has one added, as in XLM (Conneau and Lample
             2019); 0 for no table. Pieces of which nothing is said are of language 0, the first.
         num_entities: How many entities the model has vectors of, which it adds where a text mentions them; 0 for none.
@@ -150,7 +147,6 @@ class AlbertConfig:
     classification_head: str = "pooled"
     norm_position: str = "post"
     language_model_head: str = "dense"
-    masked_lm_is_shifted: bool = False
     num_languages: int = 0
     num_entities: int = 0
     entity_size: int = 0
@@ -205,8 +201,6 @@ class AlbertConfig:
                 f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size. Received: "
                 f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
             )
-        if self.masked_lm_is_shifted and self.is_causal:
-            raise InputError("masked_lm_is_shifted=true needs is_causal=false: a causal model doesn't fill in [MASK]")
         if self.position_offset >= self.max_position_embeddings:
             raise InputError(
                 "max_position_embeddings must be more than position_offset. Received: "
@@ -224,12 +218,11 @@ class AlbertConfig:
                 f"entity_layer must be less than the number of blocks. Received: entity_layer={self.entity_layer}, and "
                 f"{self.num_blocks} blocks"
             )
-        for name in ("is_causal", "masked_lm_is_shifted"):
-            if self.num_entities and getattr(self, name):
-                raise InputError(
-                    f"num_entities={self.num_entities} needs {name}=false: an entity is found from all pieces "
-                    "of its name, so the first of them would see what comes next"
-                )
+        if self.num_entities and self.is_causal:
+            raise InputError(
+                f"num_entities={self.num_entities} needs is_causal=false: an entity is found from all pieces of its "
+                "name, so the first of them would see what comes next"
+            )
 
     @staticmethod
     def _check_type(name, value, expected):

@@ -43,14 +43,12 @@ class Contestant(typing.NamedTuple):
         packing: Of the examples that it learns from.
         step: Processor time of a step, as a multiple of that of masked language modelling alone.
         settings: Flags of run_pretraining.py besides.
-        config: Of its model, a file in configs/.
     """
 
     objective: str
     packing: str
     step: float = 1.0
     settings: collections.abc.Mapping = types.MappingProxyType({})
-    config: str = "albert_ko_small.json"
 
 
 CONTESTANTS = {
@@ -63,7 +61,6 @@ CONTESTANTS = {
     "replaced tokens, its own generator, weight 2": Contestant(
         "electra", "full_sentences", 2.0, {"share_generator": True, "replaced_token_weight": 2.0}
     ),
-    "masked and causal": Contestant("hybrid", "document_blocks", 1.16, config="hybrid_small.json"),
 }
 NSMC_SIZES = "200", "1000"
 
@@ -111,7 +108,7 @@ def pretrain(name, contestant, data, number):
             objective=contestant.objective,
             output_dir=folder,
             flagfile=os.path.join(ROOT, "configs", "recipes", "ko_small.cfg"),
-            albert_config_file=os.path.join(ROOT, "configs", contestant.config),
+            albert_config_file=os.path.join(ROOT, "configs", "albert_ko_small.json"),
             use_bfloat16=computes_in_bfloat16(),
             num_train_steps=num_steps,
             num_warmup_steps=num_steps // 20,

@@ -142,7 +142,7 @@ def answers(
         _check_asks_for_masks(top_k, order)
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
-    if "generate" in model.abilities and len(texts) == 1 and not fills_masks:
+    if "generate" in model.abilities and len(texts) == 1:
         (answer,) = model.generate(texts)
         return [to_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if "find_replaced" in model.abilities and len(texts) == 1 and MASK not in texts[0]:

@@ -51,7 +51,7 @@ def define_flags():
         "task",
         None,
         planned_names(),
-        "What is trained; by default what suits the model: albert, roberta, causal or hybrid.",
+        "What is trained; by default what suits the model: albert, roberta or causal.",
     )
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
@@ -126,16 +126,8 @@ def show_batch(given, tpus, figures_of, line):
         print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
 
 
-def show_plans(given, tpus, figures_of, line, objective):
+def show_plans(given, tpus, figures_of, line):
     """Prints, and writes if asked to, the largest batch of each TPU and what the recipe takes with it."""
-
-    def is_taken(batch_size):
-        try:
-            objective.check_batch_size(batch_size)
-        except InputError:
-            return False
-        return True
-
     plans = []
     for tpu in tpus:
         largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
@@ -144,7 +136,6 @@ def show_plans(given, tpus, figures_of, line, objective):
             tpu.num_replicas,
             largest.batch_size,
             given.target_batch_size,
-            is_taken,
         )
         plans.append(make_plan(tpu, largest, parts, given.target_batch_size, given.num_train_steps))
     line.finish()
@@ -168,8 +159,6 @@ def plan(given):
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
     task = given.task or usual_objective(config)
     objective = planned_objective(task, config, given.max_predictions_per_seq, objective_settings(given, task))
-    if given.train_batch_size:
-        objective.check_batch_size(given.train_batch_size)
     tpus = [find_tpu(name) for name in given.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
@@ -181,7 +170,7 @@ def plan(given):
     if given.train_batch_size:
         show_batch(given, tpus, figures_of, line)
     else:
-        show_plans(given, tpus, figures_of, line, objective)
+        show_plans(given, tpus, figures_of, line)
 
 
 def run():

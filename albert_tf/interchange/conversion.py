@@ -82,8 +82,7 @@ def _convert(source, target, input_path, folder, options):
         raise InputError(
             f"`to={target}` can't express is_causal=true: the models of its code see both sides of a piece"
         )
-    left = [] if target == "albert_tf" else _leave_shifted_head(model)
-    notes = [*left, *FORMATS[target].write(model, folder)]
+    notes = FORMATS[target].write(model, folder)
     if model.sentencepiece_file is not None:
         tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
     take_card(source, target, input_path, folder)
@@ -91,17 +90,6 @@ def _convert(source, target, input_path, folder, options):
         f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
         *model.notes,
         *notes,
-    ]
-
-
-def _leave_shifted_head(model):
-    """Takes a masked-LM head away that no other library would read rightly; returns a sentence if there was one."""
-    if not (model.config.masked_lm_is_shifted and model.has("masked_lm_head")):
-        return []
-    model.weights = {name: weight for name, weight in model.weights.items() if not name.startswith("masked_lm_head/")}
-    return [
-        "left, because it reads the state before a masked piece (masked_lm_is_shifted=true), and heads of other "
-        "libraries read that of the piece: masked_lm_head"
     ]
 
 

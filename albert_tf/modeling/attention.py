@@ -70,7 +70,6 @@ class SelfAttention(AlbertLayer):
         dropout_seed=None,
         output_positions=None,
         document_ids=None,
-        is_causal=None,
         kernel=PLAIN,
         output_attentions=False,
     ):
@@ -83,7 +82,6 @@ class SelfAttention(AlbertLayer):
             dropout_seed: int32 [2], or None.
             output_positions: int [B, P], which positions to compute; None for all.
             document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
-            is_causal: bool [B] or [1]: whether a position sees none that is later; None for no.
             kernel: What computes it; see `choose_kernel`.
             output_attentions: Whether to return the probabilities, too.
 
@@ -101,11 +99,11 @@ class SelfAttention(AlbertLayer):
         projections = self._projections(kernel)
         project = projections.products_and_biases if kernel == PALLAS else projections
         query_key_value = project(queries, hidden_states)
-        if kernel == CUDNN and is_causal is not None and output_positions is not None:
+        if kernel == CUDNN and self._config.is_causal and output_positions is not None:
             kernel = PLAIN  # cuDNN's knows causal masks for all positions alone
         context, *probs = attend(
             query_key_value,
-            visible_keys(attention_bias, document_ids, is_causal, output_positions),
+            visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,
@@ -125,7 +123,7 @@ class SelfAttention(AlbertLayer):
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:
-        """Attends from further positions to themselves and to all before them, whether or not the config is causal.
+        """Attends from further positions to themselves and to all before them.
 
         Args:
             hidden_states: [B, T, H], of the further positions.

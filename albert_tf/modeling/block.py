@@ -33,13 +33,13 @@ class Block:
 
         Args:
             hidden_states: [B, S, H].
-            sees: What positions see: `attention_bias`, `document_ids` and `is_causal`, as for `SelfAttention`.
+            sees: What positions see: `attention_bias` and `document_ids`, as for `SelfAttention`.
             seeds: int32 [2] or None for each sub-layer.
             weights: Those of `parts`.
             output_positions: As for `SelfAttention`.
         """
         attention_seed, feed_forward_seed = seeds
-        attention_bias, document_ids, is_causal = sees
+        attention_bias, document_ids = sees
         with using(self.parts(), weights):
             attended = self._attention(
                 hidden_states,
@@ -47,7 +47,6 @@ class Block:
                 attention_seed,
                 output_positions,
                 document_ids,
-                is_causal,
                 kernel=self._kernel,
                 output_attentions=self._output_attentions,
             )

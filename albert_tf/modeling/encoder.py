@@ -85,7 +85,6 @@ class AlbertEncoder(AlbertModel):
         output_positions=None,
         output_hidden_states=False,
         output_attentions=False,
-        is_causal=None,
     ):
         """Encodes.
 
@@ -104,8 +103,6 @@ class AlbertEncoder(AlbertModel):
                 computes these alone, with the same result (see `output_positions`).
             output_hidden_states: Whether to return what every block computed.
             output_attentions: Whether to return the attention probabilities; by plain operations alone.
-            is_causal: Whether pieces see none that comes after them: true or false, or bool [B] for each example; None
-                for what the config says.
 
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
@@ -116,7 +113,7 @@ class AlbertEncoder(AlbertModel):
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                the config's `longest_sequence`; `is_causal` is neither; attention="flash" can't do what is asked; or
+                the config's `longest_sequence`; attention="flash" can't do what is asked; or
                 entities are to be found where they can't.
         """
         inputs = encoder_inputs(inputs)
@@ -124,7 +121,6 @@ class AlbertEncoder(AlbertModel):
         if max_seq_length is not None:
             self.config.check_max_seq_length(max_seq_length)
         attention_bias = _attention_bias(inputs["input_mask"])
-        causal_examples = self._is_causal(is_causal)
         case = AttentionCase(
             inputs["segment_ids"].shape[0],
             max_seq_length,
@@ -133,7 +129,6 @@ class AlbertEncoder(AlbertModel):
             self.config.attention_probs_dropout_prob if training else 0.0,
             has_documents="document_ids" in inputs,
             masks_rows=attention_bias.shape[1] != 1,
-            may_differ_by_example=causal_examples is not None and not self._is_causal_for_all(is_causal),
             output_attentions=output_attentions,
         )
         kernel = choose_kernel(self._attention, self.config.hidden_size, case)
@@ -151,8 +146,8 @@ class AlbertEncoder(AlbertModel):
             inputs.get("language_ids"),
         )
         blocks = [self._block(number, kernel, output_attentions) for number in range(num_blocks)]
-        sees = attention_bias, inputs.get("document_ids"), causal_examples
-        entity_ids = self._find_entities(inputs, is_causal)
+        sees = attention_bias, inputs.get("document_ids")
+        entity_ids = self._find_entities(inputs)
         hidden_states, attentions = self._apply_blocks(
             blocks, hidden_states, sees, block_seeds, output_positions, entity_ids
         )
@@ -197,7 +192,7 @@ class AlbertEncoder(AlbertModel):
     def extend(
         self, input_ids: tf.Tensor, columns: tf.Tensor, caches: list[KeyValueCache]
     ) -> tuple[tf.Tensor, list[KeyValueCache]]:
-        """Encodes further pieces of texts whose earlier ones are cached; each sees those before it, as if causal.
+        """Encodes further pieces of texts whose earlier ones are cached; each sees those before it.
 
         Args:
             input_ids: int32 [B, T].
@@ -238,25 +233,7 @@ class AlbertEncoder(AlbertModel):
             *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
 
-    def _is_causal(self, is_causal):
-        """Returns bool [B], or [1] for all examples; None where every position sees all."""
-        if is_causal is None:
-            is_causal = self.config.is_causal
-        if is_causal is False:
-            return None
-        is_causal = tf.convert_to_tensor(is_causal)
-        if is_causal.dtype != tf.bool or is_causal.shape.rank not in (0, 1):
-            raise InputError(
-                "is_causal must be true or false, or bool [B], one for each example. Received: "
-                f"{is_causal.dtype.name} {is_causal.shape}"
-            )
-        return is_causal[None] if is_causal.shape.rank == 0 else is_causal
-
-    def _is_causal_for_all(self, is_causal):
-        """Returns whether it is known before the program runs that no position sees a later one."""
-        return (self.config.is_causal if is_causal is None else is_causal) is True
-
-    def _find_entities(self, inputs, is_causal):
+    def _find_entities(self, inputs):
         """Returns the numbers of entities, int [B, S]; None in a model without."""
         given = inputs.get("entity_ids")
         if self.entity_fusion is None:
@@ -265,10 +242,10 @@ class AlbertEncoder(AlbertModel):
             return None
         if given is not None:
             return given
-        if "input_ids" not in inputs or "document_ids" in inputs or is_causal not in (None, False):
+        if "input_ids" not in inputs or "document_ids" in inputs:
             raise InputError(
-                "a model with entities finds their names only in input_ids of a single document that is read in "
-                "both directions; pass entity_ids along with inputs_embeds, document_ids or is_causal"
+                "a model with entities finds their names only in input_ids of a single document; pass entity_ids along "
+                "with inputs_embeds or document_ids"
             )
         return self.entity_fusion.find(inputs["input_ids"])
 

@@ -49,18 +49,10 @@ class MaskedLMHead(AlbertLayer):
             float32 [B, P, V], or [B, S, V].
         """
         if masked_lm_positions is not None:
-            sequence_output = tf.gather(sequence_output, self.positions_read(masked_lm_positions), batch_dims=1)
+            sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
         logits = tf.tensordot(self.states(sequence_output), table, [[-1], [1]])
         return tf.cast(logits, tf.float32) + self.bias()
-
-    def positions_read(self, masked_lm_positions):
-        """Returns int [B, P], where the states are that tell the pieces at some positions; see `masked_lm_is_shifted`.
-
-        Args:
-            masked_lm_positions: int [B, P]; 0, where [CLS] stands, is that of unused predictions.
-        """
-        return tf.maximum(masked_lm_positions - 1, 0) if self._config.masked_lm_is_shifted else masked_lm_positions
 
     def states(self, sequence_output):
         """Maps [..., H] to [..., E], to be multiplied with the table."""

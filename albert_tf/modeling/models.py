@@ -63,7 +63,6 @@ class AlbertForPreTraining(AlbertModel):
         dropout_seed=None,
         output_hidden_states=False,
         output_attentions=False,
-        is_causal=None,
     ):
         """Scores masked pieces and the order of the segments.
 
@@ -73,12 +72,11 @@ class AlbertForPreTraining(AlbertModel):
             dropout_seed: int32 [2], or None.
             output_hidden_states: As for `AlbertEncoder`.
             output_attentions: As for `AlbertEncoder`.
-            is_causal: As for `AlbertEncoder`.
 
         Returns:
             The encoder's outputs, `masked_lm_logits` float32 [B, P, V] and, of models with a pooler,
             `sentence_order_logits` float32 [B, 2], whose class 1 means swapped. Without positions the logits at i are
-            of the piece there, or in models of `is_causal` or `masked_lm_is_shifted` of the next.
+            of the piece there, or in models of `is_causal` of the next.
         """
         outputs = self.encoder(
             inputs,
@@ -86,7 +84,6 @@ class AlbertForPreTraining(AlbertModel):
             dropout_seed=dropout_seed,
             output_hidden_states=output_hidden_states,
             output_attentions=output_attentions,
-            is_causal=is_causal,
         )
         masked_lm_logits = self.masked_lm_head(
             outputs["sequence_output"],

@@ -7,8 +7,6 @@ from albert_tf.objectives.distillation.objective import SETTINGS as SETTINGS_OF_
 from albert_tf.objectives.distillation.objective import Distillation
 from albert_tf.objectives.entities import SETTINGS as SETTINGS_OF_ENTITIES
 from albert_tf.objectives.entities import Entities
-from albert_tf.objectives.hybrid import SETTINGS as SETTINGS_OF_HYBRID
-from albert_tf.objectives.hybrid import Hybrid
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
@@ -43,7 +41,6 @@ register(
     ["full_sentences", "document_sentences", "order", "next", "halves"],
     SETTINGS_OF_DISTILLATION,
 )
-register("hybrid", Hybrid, ["document_blocks"], SETTINGS_OF_HYBRID)
 register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ENTITIES)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 

@@ -41,8 +41,7 @@ class MaskedLM(PretrainingLoss):
         if states.is_partial:
             masked = states.sequence_output[:, 1:]
         else:
-            positions = model.masked_lm_head.positions_read(batch["masked_lm_positions"])
-            masked = tf.gather(states.sequence_output, positions, batch_dims=1)
+            masked = tf.gather(states.sequence_output, batch["masked_lm_positions"], batch_dims=1)
         table = tf.convert_to_tensor(model.encoder.embeddings.word_embeddings)
         loss, right = model.masked_lm_head.cross_entropy(masked, table, batch["masked_lm_ids"], weights)
         return (loss, total), (right, total)

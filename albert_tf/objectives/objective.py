@@ -106,10 +106,6 @@ class Objective(abc.ABC):
         """
         return "document_ids" in batch_spec
 
-    def check_batch_size(self, batch_size: int) -> None:
-        """Raises InputError if it can't learn from so many examples at once, a replica's or a part of them."""
-        return
-
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Returns the weight of each loss in one replica's batch, a float32 scalar, from the batch alone."""

@@ -92,10 +92,7 @@ class Pretraining(Objective):
         for loss in self._losses:
             inputs |= loss.encoder_inputs(batch)
         # What no loss reads is not computed, see `kernels.output_positions`.
-        positions = None
-        if not self._reads_all_states:
-            read = model.masked_lm_head.positions_read(batch["masked_lm_positions"])
-            positions = with_first_position(read)
+        positions = None if self._reads_all_states else with_first_position(batch["masked_lm_positions"])
         outputs = model.encoder(
             {name: values for name, values in inputs.items() if values is not None},
             training=training,

@@ -41,7 +41,7 @@ class States(typing.NamedTuple):
     """What the encoder made of a batch.
 
     Attributes:
-        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and where the masked pieces are read, if
+        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked pieces, if
             `is_partial`.
         pooled_output: [B, H]; None of a model without a pooler.
         is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.

@@ -46,7 +46,7 @@ class Registered(typing.NamedTuple):
 OBJECTIVES: dict[str, Registered] = {}
 # What is learnt where nothing says otherwise.
 DEFAULT_OBJECTIVE = "albert"
-_WITHOUT_POOLER, _CAUSAL, _SHIFTED = "roberta", "causal", "hybrid"
+_WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
 
 
 def register(
@@ -90,8 +90,6 @@ def usual_objective(config: AlbertConfig) -> str:
     """Returns what a model that doesn't say it was pre-trained for, by what its pieces see and its heads read."""
     if config.is_causal:
         return _CAUSAL
-    if config.masked_lm_is_shifted:
-        return _SHIFTED
     return DEFAULT_OBJECTIVE if config.pooler else _WITHOUT_POOLER
 
 

@@ -152,7 +152,7 @@ class ReplacedTokens(Objective):
             inputs,
             training=training,
             dropout_seed=seeds[0],
-            output_positions=with_first_position(generator.masked_lm_head.positions_read(batch["masked_lm_positions"])),
+            output_positions=with_first_position(batch["masked_lm_positions"]),
         )
         states = States(outputs["sequence_output"], None, is_partial=True)
         masked_lm_loss, masked_lm_accuracy = self._masked_lm.compute(generator, states, batch)

@@ -7,7 +7,7 @@ _LEARNT = {
     "fill_mask": "fill in what is missing",
     "score": "tell how probable pieces are",
     "choose": "tell how probable pieces are",
-    "generate": "continue texts, as with objective=causal or hybrid",
+    "generate": "continue texts, as with objective=causal",
     "find_replaced": "find replaced pieces, as with objective=electra",
 }
 

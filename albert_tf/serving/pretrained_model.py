@@ -293,9 +293,7 @@ class PretrainedModel(EncoderModel):
         Raises:
             InputError: The vocabulary lacks a special token that inputs need.
         """
-        # What fills masks and goes on with texts, too, sees both sides, and is asked for what is masked.
-        reads_before = not self._loaded.fills_masks
-        return Scorer(self.model, self.tokenizer, self.max_seq_length, reads_before)
+        return Scorer(self.model, self.tokenizer, self.max_seq_length, self._loaded.predicts_next)
 
     @functools.cached_property
     def _replaced(self):

@@ -204,7 +204,6 @@ def find_gradient_accumulation(
     num_replicas: int,
     largest_batch_size: int,
     target_batch_size: int,
-    is_taken: collections.abc.Callable[[int], bool] = lambda batch_size: True,
 ) -> int | None:
     """Returns the least number of equal parts in which a replica can compute its share of a global batch.
 
@@ -215,17 +214,14 @@ def find_gradient_accumulation(
         num_replicas: How many share the global batch.
         largest_batch_size: That fits a replica without parts.
         target_batch_size: The global batch.
-        is_taken: Whether the objective learns from so many examples at once.
 
     Returns:
-        None if the batch can't be divided by the replicas, or into parts that are learnt from, or nothing fits.
+        None if the batch can't be divided by the replicas, or nothing fits.
     """
     batch_size, rest = divmod(target_batch_size, num_replicas)
     if rest or not largest_batch_size:
         return None
-    possible = [
-        parts for parts in range(1, batch_size + 1) if batch_size % parts == 0 and is_taken(batch_size // parts)
-    ]
+    possible = (parts for parts in range(1, batch_size + 1) if batch_size % parts == 0)
     enough = (parts for parts in possible if batch_size // parts <= largest_batch_size)
     return next((parts for parts in enough if parts == 1 or fits(batch_size, parts)), None)
 

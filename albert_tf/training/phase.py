@@ -6,7 +6,7 @@ import dataclasses
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.objectives.objective import BatchSpec, Objective, batch_sizes
+from albert_tf.objectives.objective import BatchSpec, batch_sizes
 from albert_tf.training.devices.batches import per_replica_batch_size
 
 
@@ -54,11 +54,9 @@ class Phase:
         ids = self.batch_spec.get("input_ids")
         return ids.shape[-1] if ids is not None else 0
 
-    def check_batch_size(self, objective: Objective, strategy: tf.distribute.Strategy) -> None:
-        """Raises InputError if the replicas can't share a batch, or the objective can't learn from a part of one."""
-        parts = self.gradient_accumulation_steps
-        size = per_replica_batch_size(strategy, self.examples, "train_batch_size", parts)
-        objective.check_batch_size(size // parts)
+    def check_batch_size(self, strategy: tf.distribute.Strategy) -> None:
+        """Raises InputError if the replicas can't share a batch."""
+        per_replica_batch_size(strategy, self.examples, "train_batch_size", self.gradient_accumulation_steps)
 
     def make_host_dataset(self, start_step: int, host_index: int = 0, num_hosts: int = 1) -> tf.data.Dataset:
         """Returns what `make_dataset` makes, once it is known to fit.

@@ -319,7 +319,7 @@ class TrainingRun:
                 f"`num_train_steps={self.settings.num_train_steps}`; make them equal"
             )
         for phase in phases:
-            phase.check_batch_size(self.objective, self._strategy)
+            phase.check_batch_size(self._strategy)
 
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""

@@ -284,9 +284,6 @@ def pretraining(folder, models, shards, longer_shards):
             Case("entity_vectors", entity_vectors, {"objective": "entities", "init_checkpoint": OUT}, is_alone=True)
         ],
         "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
-        "causal_share": [
-            Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid needs examples packed")
-        ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],

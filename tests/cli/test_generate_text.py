@@ -76,7 +76,7 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"temperature": -1}, "--temperature must be a number from 0 on. Received: -1.0"),
         (
             {"model_dir": "models/albert_ko_small"},
-            "was not pre-trained to continue texts, as with objective=causal or hybrid",
+            "was not pre-trained to continue texts, as with objective=causal",
         ),
     ],
 )

@@ -83,18 +83,14 @@ def test_pretrained_model_guesses_and_compares(monkeypatch, capsys):
     assert [guess["piece"] for guess in json.loads(line)["guesses"][0]] == [guess["piece"] for guess in guesses]
 
 
-def test_text_with_a_mask_is_filled_in_and_not_continued():
-    guesses = [[[{"text": "가", "probability": 0.5}]]]
-    hybrid = types.SimpleNamespace(
-        abilities=("fill_mask", "generate"),
-        fill_mask=lambda texts, top_k, order: guesses,
-        generate=lambda texts: [{"text": f"{texts[0]} ..."}],
+def test_what_chooses_among_guesses_is_refused_where_a_text_is_continued():
+    causal = types.SimpleNamespace(
+        abilities=("generate", "encode"), generate=lambda texts: [{"text": f"{texts[0]} ..."}]
     )
-    assert main.answers(hybrid, ["이 [MASK]"]) == ["이 [MASK]", "   50.0%  가"]
-    assert main.answers(hybrid, ["이 영화"]) == ["이 영화 ..."]
+    assert main.answers(causal, ["이 영화"]) == ["이 영화 ..."]
     for options in ({"top_k": 3}, {"order": "confidence"}):
         with pytest.raises(InputError, match=r"=\w+ works only where \[MASK\] is filled in; leave it out"):
-            main.answers(hybrid, ["이 영화"], **options)
+            main.answers(causal, ["이 영화"], **options)
 
 
 def test_pieces_of_a_text_are_shown_with_how_probably_each_was_replaced():

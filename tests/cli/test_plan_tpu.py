@@ -2,19 +2,12 @@
 
 import json
 import pathlib
-import types
 
 import pytest
-from tiny_config import tiny_config
 
 from albert_tf.cli import plan_tpu
-from albert_tf.cli.plan_tpu import show_plans
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange.huggingface_config import read_published_config
-from albert_tf.objectives import make_objective
-from albert_tf.progress_line import ProgressLine
-from albert_tf.tpu.chips import TPUS
-from albert_tf.tpu.planner import Figures
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
@@ -28,20 +21,6 @@ def plan(run_script):
         return run_script("plan_tpu.py", **{name: value for name, value in arguments.items() if value is not None})
 
     return run
-
-
-def test_plan_has_no_parts_that_a_training_refuses(capsys):
-    objective = make_objective("hybrid", tiny_config(masked_lm_is_shifted=True))
-    figures = Figures(temporary_bytes=1, argument_bytes=1, bytes_accessed=1e9, flops=1e12, compile_seconds=1.0)
-
-    def figures_of(tpu, batch_size, parts=1):
-        return figures if batch_size // parts <= 184 else None
-
-    for target, parts in ((4096, 4), (4000, None)):
-        given = types.SimpleNamespace(target_batch_size=target, num_train_steps=9, json=True, output_dir=None)
-        show_plans(given, [TPUS["v5e-8"]], figures_of, ProgressLine(), objective)
-        (plan,) = json.loads(capsys.readouterr().out)["plans"]
-        assert plan["gradient_accumulation_steps"] == parts
 
 
 def test_what_is_planned_is_told_where_nobody_says_it(plan, monkeypatch):
@@ -211,7 +190,7 @@ def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
         ({"tpu": "v9"}, "--tpu=v9 is unknown; it must be one of v5e,"),
         ({"max_seq_length": 1024}, "--max_seq_length=1024 is more than the model's max_position_embeddings, 128"),
         ({"tpu": "v5e,v3-8", "attention": "flash"}, "--attention=flash needs a TPU from v4 on; use --attention=plain"),
-        ({"task": "hybrid"}, "hybrid learns each masked piece from the state before it, and this model reads another"),
+        ({"task": "causal"}, "causal_lm predicts each piece from those before it, and in this model pieces see what"),
         ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
     ],
 )

@@ -62,13 +62,12 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
 
 
 def test_published_model_is_asked_for_what_its_run_has_learnt(sample_tokenizer, tmp_path):
-    # The state before a mask tells its piece, but which piece comes next was not learnt.
-    config = tiny_config(len(sample_tokenizer), masked_lm_is_shifted=True)
     for learnt, generates in (
         ({"objective": "roberta", "train_batch_size": 8}, False),
-        ({"objective": "hybrid", "causal_share": 0.5}, True),
+        ({"objective": "causal"}, True),
     ):
         run = tmp_path / learnt["objective"]
+        config = tiny_config(len(sample_tokenizer), is_causal=generates)
         model = make_objective(learnt["objective"], config).make_model()
         values = {f"model/{name}": variable.numpy() for name, variable in named_variables(model).items()}
         write_checkpoint(str(run / "model.ckpt-1"), values)

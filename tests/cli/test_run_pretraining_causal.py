@@ -144,3 +144,26 @@ def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, sha
         result = pretrain(**{**on_blocks, **changes}, output_dir=tmp_path / "refused")
         assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1
         assert not (tmp_path / "refused").exists()
+
+
+def test_runs_and_data_of_an_objective_that_is_gone_are_refused(pretrain, on_blocks, trained, blocks, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    for name, changes in (
+        ("albert_config.json", {"is_causal": False, "masked_lm_is_shifted": True}),
+        ("run_settings.json", {"objective": "hybrid", "causal_share": 0.0625}),
+    ):
+        (run / name).write_text(json.dumps(json.loads((run / name).read_text()) | changes))
+    message = f"{run}/albert_config.json: unknown key(s) masked_lm_is_shifted; known keys are "
+    with pytest.raises(InputError) as error:
+        albert_tf.load(run)
+    assert message in str(error.value)
+    result = pretrain(input_file=blocks / "train.tfrecord", albert_config_file=None)
+    assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1
+    data = shutil.copytree(blocks, tmp_path / "data")
+    manifest = json.loads((data / "manifest.json").read_text())
+    manifest["options"]["objective"] = "hybrid"
+    (data / "manifest.json").write_text(json.dumps(manifest))
+    result = pretrain(**on_blocks | {"input_file": data / "train.tfrecord"}, output_dir=tmp_path / "refused")
+    assert result.code == 1 and result.errors.startswith("error: --objective=hybrid is not known; use one of albert, ")
+    result = pretrain(**on_blocks, objective="hybrid", output_dir=tmp_path / "refused")
+    assert result.code == 1 and "--objective=hybrid: value should be one of <albert|" in result.errors

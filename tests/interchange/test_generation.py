@@ -77,6 +77,6 @@ def test_masked_model_asked_to_go_on_is_one_sentence(transformers, tmp_path):
     with pytest.raises(InputError) as error:
         model.generate(["가나"])
     assert str(error.value) == (
-        f"{tmp_path} was not pre-trained to continue texts, as with objective=causal or hybrid, and so it has no "
+        f"{tmp_path} was not pre-trained to continue texts, as with objective=causal, and so it has no "
         "generate; it has fill_mask, score, choose, encode, similarity"
     )

@@ -12,7 +12,7 @@ from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 HEAD_SIZE, LENGTH, POSITIONS = 64, 24, 5
 
 
-def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_size=384, is_causal=(False,)):
+def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_size=384, is_causal=False):
     plain, flash = attention_functions(HEAD_SIZE, dropout_rate)
     strategy = strategy or tf.distribute.get_strategy()
     return find_fault(strategy, plain, found(plain, flash), hidden_size, LENGTH, POSITIONS, dtype, is_causal)
@@ -22,7 +22,7 @@ def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_siz
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "dropout_rate", "hidden_size", "is_causal"),
-    [("float32", 0.1, 384, (False,)), ("bfloat16", 0.0, 128, (True,)), ("float32", 0.1, 128, (True, False))],
+    [("float32", 0.1, 384, False), ("bfloat16", 0.0, 128, True)],
 )
 def test_kernels_are_right(dtype, dropout_rate, hidden_size, is_causal):
     pytest.importorskip("jax")
@@ -85,7 +85,7 @@ def test_wrong_kernels_are_found(wrong, dtype):
 def test_kernels_that_do_not_know_documents_or_order_are_found():
     assert fault_of(without_documents).endswith(" where all positions of several documents are read")
     assert fault_of(without_order) is None
-    assert fault_of(without_order, is_causal=(True, False)).endswith(" where all positions are read")
+    assert fault_of(without_order, is_causal=True).endswith(" where all positions are read")
 
 
 def test_kernels_that_are_wrong_where_some_positions_are_read_are_found():

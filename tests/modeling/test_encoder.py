@@ -55,11 +55,10 @@ class ReferenceEncoder:
         group = int(layer / config.num_hidden_layers * config.num_hidden_groups)
         return (group if is_shared else layer) * config.inner_group_num + inner
 
-    def __call__(self, input_ids, input_mask, segment_ids, document_ids=None, is_causal=None):
+    def __call__(self, input_ids, input_mask, segment_ids, document_ids=None):
         config, weights = self.config, self.weights
         mask = np.tile(input_mask[:, None, :], [1, input_ids.shape[1], 1])
-        is_causal = np.array([config.is_causal] if is_causal is None else is_causal)
-        mask = np.where(is_causal[:, None, None], np.tril(mask), mask)
+        mask = np.tril(mask) if config.is_causal else mask
         if document_ids is not None:
             mask = mask * (document_ids[:, :, None] == document_ids[:, None, :])
         x = weights["embeddings/word_embeddings"][input_ids]
@@ -111,20 +110,17 @@ def test_encoder_equals_the_reference(tiny_config, randomized, batch, changes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("has_documents", "is_causal", "rows", "remat", "norm_position"),
+    ("has_documents", "is_causal", "remat", "norm_position"),
     [
-        (False, True, None, "none", "post"),
-        (True, False, None, "none", "post"),
-        (True, True, None, "none", "post"),
-        (True, True, None, "block", "post"),
-        (True, True, None, "block", "pre"),
-        (False, False, [True, False, True], "none", "post"),
-        (True, False, [False, True, False], "block", "post"),
-        (False, True, [False, False, False], "none", "post"),
+        (False, True, "none", "post"),
+        (True, False, "none", "post"),
+        (True, True, "none", "post"),
+        (True, True, "block", "post"),
+        (True, True, "block", "pre"),
     ],
 )
 def test_causal_encoder_and_documents_equal_the_reference(
-    tiny_config, randomized, batch, is_causal, rows, has_documents, remat, norm_position
+    tiny_config, randomized, batch, is_causal, has_documents, remat, norm_position
 ):
     config = tiny_config.replace(is_causal=is_causal, norm_position=norm_position)
     encoder = randomized(AlbertEncoder(config, remat=remat))
@@ -133,18 +129,15 @@ def test_causal_encoder_and_documents_equal_the_reference(
     if has_documents:  # among them one that comes back, and one of a single piece
         inputs["document_ids"] = tf.constant([[7, 7, 7, 1, 1, 7, 7, 3, 1, 1]] * 3)
     is_read = inputs["input_mask"].numpy() == 1  # what padding sees is nobody's business
-    expected = ReferenceEncoder(config, weights)(
-        **{name: values.numpy() for name, values in inputs.items()}, is_causal=rows
-    )
-    rows = {} if rows is None else {"is_causal": tf.constant(rows)}
+    expected = ReferenceEncoder(config, weights)(**{name: values.numpy() for name, values in inputs.items()})
     positions = with_first_position(batch["masked_lm_positions"])
     for encode in (encoder, tf.function(encoder)):
-        outputs = encode(inputs, **rows)
+        outputs = encode(inputs)
         found = outputs["sequence_output"].numpy()
         np.testing.assert_allclose(found[is_read], expected["sequence_output"][is_read], rtol=1e-4, atol=1e-5)
         assert np.isfinite(found).all()
         np.testing.assert_allclose(outputs["pooled_output"], expected["pooled_output"], rtol=1e-4, atol=1e-5)
-        found = encode(inputs, output_positions=positions, **rows)["sequence_output"]
+        found = encode(inputs, output_positions=positions)["sequence_output"]
         states = np.take_along_axis(expected["sequence_output"], positions.numpy()[:, :, None], axis=1)
         np.testing.assert_allclose(found, states, rtol=1e-4, atol=1e-5)
 

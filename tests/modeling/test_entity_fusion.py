@@ -99,16 +99,15 @@ def test_entities_of_a_linker_take_the_place_of_names():
 
 
 @pytest.mark.parametrize(
-    ("inputs", "options"),
+    "inputs",
     [
-        ({"inputs_embeds": tf.zeros([1, 4, 8])}, {}),
-        ({"input_ids": tf.zeros([1, 4], tf.int32), "document_ids": tf.zeros([1, 4], tf.int32)}, {}),
-        ({"input_ids": tf.zeros([1, 4], tf.int32)}, {"is_causal": True}),
+        {"inputs_embeds": tf.zeros([1, 4, 8])},
+        {"input_ids": tf.zeros([1, 4], tf.int32), "document_ids": tf.zeros([1, 4], tf.int32)},
     ],
 )
-def test_names_that_cannot_be_found_are_refused(inputs, options):
+def test_names_that_cannot_be_found_are_refused(inputs):
     with pytest.raises(InputError, match="finds their names only in input_ids of a single document"):
-        AlbertEncoder(FUSED)(inputs, **options)
+        AlbertEncoder(FUSED)(inputs)
 
 
 def test_entities_of_a_model_without_are_refused():
@@ -159,7 +158,6 @@ def test_files_of_models_without_entities_stay_as_they_were():
         ({"num_entities": 0}, "num_entities=0 does not match entity_size=6; set both or neither"),
         ({"entity_layer": 3}, "Received: entity_layer=3, and 3 blocks"),
         ({"is_causal": True}, "num_entities=4 needs is_causal=false"),
-        ({"masked_lm_is_shifted": True}, "num_entities=4 needs masked_lm_is_shifted=false"),
     ],
 )
 def test_configs_that_contradict_themselves_are_refused(changes, message):

@@ -42,7 +42,6 @@ def documents_seen(monkeypatch):
         ("albert", {}, {}),
         ("halves", {}, {}),
         ("causal", {"is_causal": True}, {}),
-        ("hybrid", {"masked_lm_is_shifted": True}, {"causal_share": 0.25}),
         ("electra", {}, {"generator_size": 0.5}),
     ],
 )

@@ -79,15 +79,6 @@ def test_next_pieces_are_predicted_at_every_position():
     assert flops_of_an_example(tied, S) == FORWARD_AND_BACKWARD * (encoder + product(S, 768, 30000))
 
 
-def test_hybrid_predicts_at_every_position_of_its_causal_rows_and_masked_pieces_of_the_others():
-    options = DataOptions(P, settings={"causal_share": 0.25})
-    objective = make_objective("hybrid", BASE.replace(masked_lm_is_shifted=True), options=options)
-    predicted = (S + (B - 1) * P) / B
-    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * (
-        base_encoder(S, S) + product(predicted, 768, 128) + product(predicted, 128, 30000)
-    )
-
-
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):

@@ -32,7 +32,6 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         ({}, "albert"),
         ({"pooler": False}, "roberta"),
         ({"is_causal": True}, "causal"),
-        ({"masked_lm_is_shifted": True}, "hybrid"),
     ],
 )
 def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(changes, name):
@@ -71,8 +70,8 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
-        r"[\"'](halves|roberta|causal|hybrid|full_sentences|document_sentences|document_blocks|translation_pairs)[\"']|"
-        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|Hybrid|DocumentBlocks|TranslationLM|TranslationPairs)\b"
+        r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks|translation_pairs)[\"']|"
+        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks|TranslationLM|TranslationPairs)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/", "training/run_folder/model_card.py")

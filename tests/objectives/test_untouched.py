@@ -17,7 +17,7 @@ def config_for(name):
     """Returns a config of what an objective can train."""
     if name == "entities":
         return with_entities(tiny_config(NUM_PIECES))
-    return CONFIG.replace(is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
+    return CONFIG.replace(is_causal=name == "causal")
 
 
 OBJECTIVES = {

@@ -28,15 +28,9 @@ TEXTS = ["가나 다라마.", "가", "바사가 나다 라마바사", "다 나 �
 CLS, MASK = (TOKENIZER.vocabulary.id_of(token) for token in ("[CLS]", "[MASK]"))
 
 
-def make_model(monkeypatch, is_shifted=False, **learnt):
-    is_causal = learnt.get("predicts_next", False) and not is_shifted
-    config = tiny_config(
-        len(TOKENIZER),
-        max_position_embeddings=LONGEST,
-        is_causal=is_causal,
-        masked_lm_is_shifted=is_shifted,
-        pooler=False,
-    )
+def make_model(monkeypatch, **learnt):
+    is_causal = learnt.get("predicts_next", False)
+    config = tiny_config(len(TOKENIZER), max_position_embeddings=LONGEST, is_causal=is_causal, pooler=False)
     tf.keras.utils.set_random_seed(3)
     model = AlbertForPreTraining(config)
     for variable in model.trainable_variables:
@@ -89,16 +83,6 @@ def test_pieces_of_a_long_text_stand_in_the_middle_of_what_is_read(models):
         log_probabilities(models.masked, query.ids)[query.positions[0], query.labels[0]] for query in queries
     )
     assert found["score"] == pytest.approx(expected, abs=1e-4) and found["num_pieces"] == 20
-
-
-def test_model_that_tells_next_pieces_and_masked_ones_is_asked_for_these_and_read_before_each(monkeypatch):
-    model = make_model(monkeypatch, is_shifted=True, predicts_next=True)
-    assert {"fill_mask", "generate", "score"} <= set(model.abilities)
-    (pieces,) = cut_texts(TOKENIZER, TEXTS[:1])
-    expected = 0.0
-    for query in masked_queries(pieces, TOKENIZER, LONGEST):
-        expected += log_probabilities(model, query.ids)[query.positions[0] - 1, query.labels[0]]
-    assert model.score(TEXTS[:1])[0]["score"] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("count", [1, LONGEST, LONGEST + 1, 3 * LONGEST + 1])

@@ -97,14 +97,6 @@ def test_a_batch_is_computed_in_the_fewest_equal_parts_that_fit(num_replicas, la
     assert find_gradient_accumulation(fits, num_replicas, largest, target) == expected
 
 
-def test_parts_are_such_as_the_objective_learns_from():
-    def parts_of(target):
-        return find_gradient_accumulation(lambda *_: True, 8, 184, target, lambda size: size % 16 == 0)
-
-    assert parts_of(4096) == 4 and parts_of(8 * 240) == 3, "of 240 examples two parts would have 120 each"
-    assert parts_of(4000) is None
-
-
 def test_plan_follows_from_the_figures():
     largest = planner.LargestBatch(16, FIGURES, False)
     plan = make_plan(TPUS["v5e-8"], largest, 25, target_batch_size=1000, num_train_steps=86400)

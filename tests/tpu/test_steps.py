@@ -144,7 +144,7 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
 
 
 def test_long_constants_of_booleans_are_spelled():
-    """As in hybrid's step on more than 100 examples; the compiler's library reads packed bits in another way."""
+    """The compiler's library reads packed bits in another way."""
 
     def first_of_16(values):
         return tf.where((tf.range(256) % 16 < 1)[:, None], values, 0.0)
@@ -157,7 +157,7 @@ def test_long_constants_of_booleans_are_spelled():
 
 @pytest.mark.parametrize("name", sorted({*planned_names()} - {*TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
-    config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
+    config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal")
     config = config.replace(**KNOWS_ENTITIES) if name == "entities" else config
     assert compiled(config, name, 8, 128).temporary_bytes > 0
 
@@ -200,16 +200,6 @@ def test_disentangled_embeddings_take_another_table_and_its_moments():
     rows = SMALL.vocab_size + SMALL.max_position_embeddings + SMALL.type_vocab_size + 2  # gamma and beta
     assert apart.argument_bytes - shared.argument_bytes == pytest.approx(3 * 4 * rows * SMALL.embedding_size, rel=0.02)
     assert apart.flops < 1.02 * shared.flops
-
-
-def test_causal_rows_among_masked_ones_compile_and_count_right():
-    config = SMALL.replace(num_hidden_layers=2, intermediate_size=256, masked_lm_is_shifted=True)
-    step = compiled(config, "hybrid", 16, 128, attention="plain")
-    counted = counted_flops("hybrid", config, 16)
-    assert counted <= step.flops < 1.1 * counted
-    # What differs by row are numbers of keys, not a mask for each pair of pieces, also where blocks are computed again.
-    text = compiled(config.replace(max_position_embeddings=512), "hybrid", 16, 512, remat="block").text
-    assert "tpu_custom_call" in text and "512,512]" not in text
 
 
 def test_gpt_compiles_and_counts_right():

@@ -266,7 +266,7 @@ def test_kernels_that_work_are_chosen(attention, trial):
     shapes = [(128, 21), (512, 78)]
     line = "attention: flash kernels, tried on this TPU"
     assert choose(make_tpu_strategy("V2"), attention, shapes) == (attention, line)
-    assert tried == [(128, *shape, "bfloat16", (False,)) for shape in shapes]
+    assert tried == [(128, *shape, "bfloat16", False) for shape in shapes]
 
 
 @pytest.mark.usefixtures("graph")

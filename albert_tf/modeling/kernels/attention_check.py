@@ -77,7 +77,7 @@ def find_fault(
     max_seq_length: int,
     num_positions: int,
     dtype: str,
-    is_causal: tuple[bool, ...] = (False,),
+    is_causal: bool = False,
     knows_documents: bool = True,
 ) -> str | None:
     """Computes small attentions both ways on every replica, forward and backward.
@@ -90,14 +90,14 @@ def find_fault(
         max_seq_length: Number of keys, and of queries where all positions are read.
         num_positions: Number of queries where only some positions are read.
         dtype: Of the projections.
-        is_causal: Whether no position sees a later one, of both examples that are drawn or of each.
+        is_causal: Whether no position sees a later one.
         knows_documents: Whether `found` knows documents, and causality where only some positions are read.
 
     Returns:
         What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
     """
     compare = make_comparison(strategy, expected, found, dtype)
-    counts = (None,) if any(is_causal) and not knows_documents else (None, num_positions)
+    counts = (None,) if is_causal and not knows_documents else (None, num_positions)
     for num_rows, has_documents in itertools.product(counts, (False, True) if knows_documents else (False,)):
         try:
             differences = compare(
@@ -173,5 +173,4 @@ def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
     draw = functools.partial(draws.integers, size=[_BATCH_SIZE, max_seq_length])
     documents = tf.constant(draw(3), tf.int32) if has_documents else None
     positions = None if num_rows is None else tf.constant(draw(max_seq_length)[:, :num_rows], tf.int32)
-    is_causal = tf.constant(is_causal) if any(is_causal) else None
     return projections, visible_keys(bias, documents, is_causal, positions), tf.constant([1, 2]), upstream

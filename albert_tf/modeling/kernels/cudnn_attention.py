@@ -35,7 +35,6 @@ class AttentionCase(typing.NamedTuple):
         dropout_rate: Share of the probabilities that are dropped; 0 outside of training.
         has_documents: Whether pieces see those of their own document alone.
         masks_rows: Whether the mask says for each query which keys it sees.
-        may_differ_by_example: Whether an input of the program says which examples are causal.
         output_attentions: Whether the probabilities are asked for.
     """
 
@@ -46,7 +45,6 @@ class AttentionCase(typing.NamedTuple):
     dropout_rate: float = 0.0
     has_documents: bool = False
     masks_rows: bool = False
-    may_differ_by_example: bool = False
     output_attentions: bool = False
 
 
@@ -60,7 +58,6 @@ def find_obstacle(case: AttentionCase) -> str | None:
         "batches of several lengths": None in (case.batch_size, case.max_seq_length),
         "several documents in a sequence": case.has_documents,
         "a mask [B, S, S]": case.masks_rows,
-        "examples of which some may be causal": case.may_differ_by_example,
         "attention probabilities as outputs": case.output_attentions,
     }
     return next((obstacle for obstacle, is_there in obstacles.items() if is_there), None)

@@ -33,7 +33,7 @@ class VisibleKeys(typing.NamedTuple):
 def visible_keys(
     bias: tf.Tensor,
     document_ids: tf.Tensor | None,
-    is_causal: tf.Tensor | None,
+    is_causal: bool,
     output_positions: tf.Tensor | None,
 ) -> VisibleKeys:
     """Returns what the queries at some positions see.
@@ -41,7 +41,7 @@ def visible_keys(
     Args:
         bias: float32 [B, 1, S] or [B, S, S].
         document_ids: int [B, S], or None.
-        is_causal: bool [B], or [1] for all examples: whether no position sees a later one; None for no.
+        is_causal: Whether no position sees a later one.
         output_positions: int [B, R], the positions of the queries; None for all.
     """
     document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
@@ -53,10 +53,8 @@ def visible_keys(
             bias = tf.gather(bias, output_positions, batch_dims=1)
         if document_ids is not None:
             query_documents = tf.gather(document_ids, output_positions, batch_dims=1)
-    if is_causal is not None:
-        length = _length(bias)
-        positions = tf.range(length)[None] if output_positions is None else tf.cast(output_positions, tf.int32)
-        last_keys = tf.where(is_causal[:, None], positions, length - 1)
+    if is_causal:
+        last_keys = tf.range(_length(bias))[None] if output_positions is None else tf.cast(output_positions, tf.int32)
     return VisibleKeys(bias, query_documents, document_ids, last_keys)
 
 

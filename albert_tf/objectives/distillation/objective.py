@@ -186,7 +186,7 @@ class Distillation(Objective):
         """Returns which positions see which keys; see `Lesson.compute`."""
         bias = (1.0 - tf.cast(batch["input_mask"][:, None], tf.float32)) * HIDDEN_SCORE
         documents = find_halves(batch).document_ids if self._are_halves else None
-        return bias_of(visible_keys(bias, documents, None, None))
+        return bias_of(visible_keys(bias, documents, False, None))
 
     def identity(self):
         """Returns name and settings; the teacher is told by its content. See `Objective`."""
@@ -245,11 +245,11 @@ def _check_model(config, whose):
             f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see only what "
             "comes before them (is_causal=true); use another model"
         )
-    for name in ("masked_lm_is_shifted", "num_languages"):
-        if value := getattr(config, name):
-            raise InputError(
-                f"`objective=distil` can't read models with {name}={value}, such as {whose}; use another model"
-            )
+    if config.num_languages:
+        raise InputError(
+            f"`objective=distil` can't read models with num_languages={config.num_languages}, such as {whose}; use "
+            "another model"
+        )
 
 
 def _unreached(encoder):

@@ -95,7 +95,7 @@ class Likelihood:
 
     def _compute_one(self, batch):
         inputs = {name: batch[name] for name in ("input_ids", "input_mask")}
-        positions = with_first_position(self._model.masked_lm_head.positions_read(batch["positions"]))
+        positions = with_first_position(batch["positions"])
         states = self._model.encoder(inputs, output_positions=positions)["sequence_output"][:, 1:]
         return self._log_probabilities((states, batch["labels"]))
 

@@ -58,12 +58,12 @@ def choose_attention(
         return attention, None
     hidden_size, head_size = config.hidden_size, config.hidden_size // config.num_attention_heads
     compute_dtype = _compute_dtype(dtype)
-    # A batch of GPT-BERT's has rows of both kinds.
-    is_causal = (True, False) if config.masked_lm_is_shifted else (config.is_causal,)
     functions = attention_functions(head_size, config.attention_probs_dropout_prob)
     with strategy.scope():
         tried = [shape for shape in shapes if uses_flash_attention(attention, hidden_size, head_size, shape[0])]
-        faults = [find_fault(strategy, *functions, hidden_size, *shape, compute_dtype, is_causal) for shape in tried]
+        faults = [
+            find_fault(strategy, *functions, hidden_size, *shape, compute_dtype, config.is_causal) for shape in tried
+        ]
     fault = next(filter(None, faults), None)
     if fault and attention == "flash":
         raise InputError(f"`attention=flash`: on this TPU the kernels {fault}; use `attention=plain`")
@@ -107,7 +107,7 @@ def _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle):
             config.hidden_size,
             *shape,
             _compute_dtype(dtype),
-            (config.is_causal,),
+            config.is_causal,
             knows_documents=False,
         )
         for shape in shapes

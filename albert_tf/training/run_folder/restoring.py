@@ -14,9 +14,8 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 
-# Which state a head reads a piece off.
-_OWN_STATE, _STATE_BEFORE = "the state of a masked piece", "the state before a masked piece"
-_STATE_BEFORE_NEXT = "the state before the next piece"
+# Which state a head reads a piece off, by whether its model is causal.
+_STATE_READ = {False: "the state of a masked piece", True: "the state before the next piece"}
 # Of a head whose outputs may have names.
 _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
 
@@ -147,24 +146,15 @@ def describe_alignment(
     if path is None or not has_head or any(name.startswith("masked_lm_head/") for name in missing):
         return None
     values = read_json(path, "the model config")
-    then, now = _state_read(values), _state_read(model.config.to_dict())
-    # A causal model's state tells the next piece, as one does of a model that is shifted.
-    if (then == _OWN_STATE) == (now == _OWN_STATE):
+    then, now = (_STATE_READ[is_causal] for is_causal in (values.get("is_causal", False), model.config.is_causal))
+    if then == now:
         return None
     if complete_for is not None:
-        key = "is_causal" if _STATE_BEFORE_NEXT in (then, now) else "masked_lm_is_shifted"
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads "
-            f"{then}, where this model reads {now}; check {key} in `albert_config_file`, or pass `do_train`"
+            f"{then}, where this model reads {now}; check is_causal in `albert_config_file`, or pass `do_train`"
         )
     return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
-
-
-def _state_read(config_values):
-    """Returns which state tells a piece, in words, by the values of a model's config."""
-    if config_values.get("is_causal", False):
-        return _STATE_BEFORE_NEXT
-    return _STATE_BEFORE if config_values.get("masked_lm_is_shifted", False) else _OWN_STATE
 
 
 def check_is_told(model: tf.keras.Model) -> None:
