@@ -46,7 +46,6 @@ setup(
             "albert-predict=albert_tf.cli.predict:run",
             "albert-score-text=albert_tf.cli.score_text:run",
             "albert-generate-text=albert_tf.cli.generate_text:run",
-            "albert-augment-texts=albert_tf.cli.augment_texts:run",
             "albert-serve=albert_tf.cli.serve:run",
             "albert-playground=albert_tf.cli.playground:run",
             "albert-export-model=albert_tf.cli.export_model:run",

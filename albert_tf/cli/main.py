@@ -27,7 +27,6 @@ STAGES = {
     "run-ner": "teaches a model to find entities",
     "run-squad": "teaches a model to answer questions about a text",
     "run-race": "teaches a model to choose among options",
-    "augment-texts": "writes copies of texts with some words replaced, for a teacher to label",
     "predict": "predicts every line of a file",
     "score-text": "scores how natural each line of a file is, or labels it without training",
     "generate-text": "continues texts, or every line of a file, with a causal model",

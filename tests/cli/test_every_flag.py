@@ -332,30 +332,6 @@ def generation(folder, causal_checkpoint):
     return base, special
 
 
-def augmentation(folder, checkpoint):
-    """Returns the same for augment_texts.py."""
-    pairs = data.write_data_set(folder / "klue_nli", "klue_nli") / "klue-nli-v1.1_dev.json"
-    texts = [data.text_of(number)[:40] for number in range(3)]
-    (folder / "texts.tsv").write_text("".join(f"{text}\n" for text in ["document", *texts]))
-    (folder / "texts.jsonl").write_text("".join(json.dumps({"other": text}) + "\n" for text in texts))
-    of_pairs = {"input_file": pairs, "text_column": OUT}
-    base = {"model_dir": checkpoint, "input_file": folder / "texts.tsv", "num_copies": 2}
-    special = {
-        "model_dir": [Case("model_dir", checkpoint)],
-        "output_file": [Case("output_file", folder / "named.tsv", is_alone=True)],
-        "input_file": [Case("input_file", folder / "texts.tsv", {"text_column": OUT, "text_pair_column": OUT})],
-        "task_name": [Case("task_name", "klue_nli", of_pairs)],
-        "text_pair_column": [Case("text_pair_column", "hypothesis", of_pairs)],
-        "text_column": [Case("text_column", "other", {"input_file": folder / "texts.jsonl", "task_name": OUT})],
-        "num_copies": [Case("num_copies", 3), Case("num_copies", 0, refused="--num_copies must be a whole number")],
-        "replaced_share": [
-            Case("replaced_share", 0.75),
-            Case("replaced_share", 0.0, refused="--replaced_share must be a number greater than 0 and at most 1."),
-        ],
-    }
-    return base, special
-
-
 @pytest.fixture
 def lengths_of_batches(monkeypatch):
     """Returns the lengths of the first two batches of each training on texts, as they come."""
@@ -427,23 +403,14 @@ def test_every_flag_is_taken_or_refused_in_one_sentence(
             assert not folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("command", "make_cases", "model", "ending"),
-    [
-        ("generate_text", generation, "causal_checkpoint", "jsonl"),
-        ("augment_texts", augmentation, "checkpoint", "tsv"),
-    ],
-)
-def test_every_flag_of_what_writes_texts_is_taken_or_refused_in_one_sentence(
-    command, make_cases, model, ending, run_script, request, tmp_path
-):
-    base, special = make_cases(tmp_path, request.getfixturevalue(model))
-    cases = all_cases(command, special)
+def test_every_flag_of_what_writes_texts_is_taken_or_refused_in_one_sentence(causal_checkpoint, run_script, tmp_path):
+    base, special = generation(tmp_path, causal_checkpoint)
+    cases = all_cases("generate_text", special)
     lines = pack([case for case in cases if not case.refused])
     for number, line in enumerate([*lines, *(case.given for case in cases if case.refused)]):
-        output = tmp_path / f"{number}.{ending}"
+        output = tmp_path / f"{number}.jsonl"
         given = {**base, "output_file": output, **line}
-        result = run_script(f"{command}.py", **{name: value for name, value in given.items() if value is not OUT})
+        result = run_script("generate_text.py", **{name: value for name, value in given.items() if value is not OUT})
         refused = next((case.refused for case in cases if case.refused and case.given == line), None)
         assert result.code == (1 if refused else 0), result
         assert result.errors.startswith(f"error: {refused}" if refused else "") and (refused or not result.errors)

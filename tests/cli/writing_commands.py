@@ -40,7 +40,6 @@ CASE_NAMES = (
     "litert export",
     "predictions",
     "scores",
-    "copies",
 )
 
 
@@ -200,12 +199,10 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
     ]
     predicted = {"model_dir": model, "input_file": folder / "in.txt", "predict_batch_size": 1}
     scored = {**predicted, "model_dir": inputs.checkpoint}
-    copied = {"model_dir": inputs.checkpoint, "input_file": folder / "in.txt", "num_copies": 2}
     texts = {**predicted, "model_dir": inputs.causal, "max_pieces": 2}
     return [
         *cases,
         Case("predictions", "predict.py", predicted, "output_file", "out.jsonl"),
         Case("scores", "score_text.py", scored, "output_file", "out.tsv"),
-        Case("copies", "augment_texts.py", copied, "output_file", "out.tsv"),
         Case("texts", "generate_text.py", texts, "output_file", "out.jsonl"),
     ]
