@@ -21,7 +21,7 @@ PART_3 := tests/tokenization tests/interchange tests/serving tests/litert
 
 # A part of the tests for each part of the library.
 SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
-    tests/tokenization/test_model_inputs.py tests/tokenization/test_keras_layer.py tests/modeling/test_models.py \
+    tests/tokenization/test_call.py tests/tokenization/test_keras_layer.py tests/modeling/test_models.py \
     tests/modeling/test_variables.py tests/modeling/test_pretrained.py tests/objectives \
     tests/optimization/test_schedule.py tests/training/test_train_step.py tests/training/test_checkpoints.py \
     tests/finetuning/test_classification.py tests/pretraining_data/test_records.py

@@ -180,7 +180,7 @@ def _cases(texts):
 
 def _is_tie(tokenizer, ours, theirs):
     scores = [sum(tokenizer.model.pieces[piece].score for piece in ids) for ids in (ours, theirs)]
-    spelled = ["".join(tokenizer.convert_ids_to_tokens(ids)) for ids in (ours, theirs)]
+    spelled = ["".join(tokenizer.vocabulary.pieces[piece] for piece in ids) for ids in (ours, theirs)]
     return spelled[0] == spelled[1] and abs(scores[0] - scores[1]) < 1e-3
 
 

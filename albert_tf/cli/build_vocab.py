@@ -19,7 +19,7 @@ from albert_tf.pretraining_data.languages import sampling_shares
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
-from albert_tf.tokenization.building.report import format_table, measure, write_report
+from albert_tf.tokenization.building.report import format_table, measure
 from albert_tf.tokenization.building.unused_slots import assign_unused
 from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
 from albert_tf.tokenization.building.word_counting import count_words, join_counts, sample_numbers, take_numbers
@@ -72,7 +72,7 @@ def define_flags():
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
     flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
-    flags.DEFINE_list("vocab_file", None, "With --report or --assign_unused: existing vocabularies; nothing is built.")
+    flags.DEFINE_string("vocab_file", None, "With --report or --assign_unused: an existing vocabulary; none is built.")
     flags.DEFINE_string(
         "assign_unused",
         None,
@@ -122,23 +122,13 @@ def count_words_of_languages(given, settings):
     return join_counts(list(counts.values()), shares)
 
 
-def report(given, tokenizers, folder):
-    """Prints what each tokenizer, by name, makes of the text or of a sample of it, and writes it into a folder, if any.
-
-    The folder is --output_dir, or one whose files come into that together.
-    """
+def report(given, name, tokenizer):
+    """Prints what a tokenizer makes of the text or of a sample of it."""
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
     reader = corpus_reader(given)
     numbers, _ = sample_numbers(sentences_of(reader, "looked at"), given.max_sentences, given.random_seed)
-    reports = {
-        name: measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))
-        for name, tokenizer in tokenizers.items()
-    }
-    print(format_table(reports))
-    if folder:
-        names = map(os.path.basename, write_report(folder, reports))
-        print("wrote " + " and ".join(os.path.join(given.output_dir, name) for name in names))
+    print(format_table(name, measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))))
 
 
 def main():
@@ -150,7 +140,9 @@ def main():
     if given.vocab_file:
         if not given.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        report(given, {path: load_tokenizer(path) for path in given.vocab_file}, given.output_dir)
+        if given.output_dir:
+            raise InputError("--report of a --vocab_file is printed, and writes nothing; leave --output_dir out")
+        report(given, given.vocab_file, load_tokenizer(given.vocab_file))
     else:
         build(given)
 
@@ -166,17 +158,15 @@ def prepare_output(given):
 def fill_slots(given):
     """Writes a vocabulary that has more pieces, in its [unused] slots and behind them all."""
     app.require(assign_unused=given.assign_unused, vocab_file=given.vocab_file)
-    if len(given.vocab_file) > 1:
-        raise InputError("--assign_unused takes one --vocab_file")
     paths = prepare_output(given)
     if given.assign_unused.endswith(".txt"):
         pieces = [line.strip() for line in read_text(given.assign_unused, "the pieces").split("\n") if line.strip()]
     else:
         pieces = given.assign_unused.split(",")
-    known = load_tokenizer(given.vocab_file[0])
+    known = load_tokenizer(given.vocab_file)
     if not isinstance(known, KoreanWordPieceTokenizer):
         raise InputError(
-            f"--assign_unused: {given.vocab_file[0]} goes with SentencePiece, to which no pieces can be added"
+            f"--assign_unused: {given.vocab_file} goes with SentencePiece, to which no pieces can be added"
         )
     tokenizer = assign_unused(known, pieces)
     with files_together(given.output_dir) as folder:
@@ -216,8 +206,8 @@ def build(given):
     tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
     with files_together(given.output_dir) as folder:
         tokenizer.save(folder)
-        if given.report:
-            report(given, {paths[0]: tokenizer}, folder)
+    if given.report:
+        report(given, paths[0], tokenizer)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"

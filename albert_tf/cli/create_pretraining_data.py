@@ -23,12 +23,11 @@ from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, sha
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.build.source_files import SourceReader, find_sources, refuse_tables
-from albert_tf.pretraining_data.inspection.plots import plot_shard
-from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, find_packing
+from albert_tf.pretraining_data.show import show_shard
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
@@ -109,8 +108,8 @@ def define_flags():
     flags.DEFINE_bool("resume", False, "Resume a build that was stopped; start one if there is none.")
     flags.DEFINE_string("runner", None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...")
     flags.DEFINE_string("pipeline_arguments", "", "With --runner: Apache Beam's own flags, in quotation marks.")
-    flags.DEFINE_string("inspect", None, "Print examples and statistics of this shard; build no data.")
-    flags.DEFINE_string("plot", None, "With --inspect: a .png file for histograms of the shard.")
+    flags.DEFINE_string("inspect", None, "Print examples and counts of this shard; build no data.")
+    flags.DEFINE_string("plot", None, "With --inspect: a .png file for the lengths of examples.")
     flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
 
 
@@ -270,10 +269,10 @@ def create(given, workers):
 def main():
     given = resolved_flags()
     if given.inspect:
-        inspect_shard(given.inspect, given.num_inspected)
         if given.plot:
             app.refuse_to_overwrite([given.plot], overwrite=True)
-            plot_shard(given.inspect, given.plot)
+        show_shard(given.inspect, given.num_inspected, given.plot)
+        if given.plot:
             print(f"wrote {given.plot}")
     elif given.plot:
         raise InputError("--plot needs --inspect, which names the shard to plot")

@@ -14,6 +14,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.input_pipeline import parse
 from albert_tf.pretraining_data.shards import ShardSet
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 _MOST_PIECES = 8_000_000  # more say little that is new
 _MOST_CONTEXTS = 8_000  # a matrix of all pairs would not fit in memory
@@ -45,7 +46,8 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
             "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards to tell which tokens "
             "are special; make the shards again"
         )
-    special_ids = np.array(shards.tokenizer.all_special_ids)
+    vocabulary = shards.tokenizer.vocabulary
+    special_ids = np.array([vocabulary.id_of(token) for token in SPECIAL_TOKENS if token in vocabulary])
     counts = count_pairs(_read_sentences(shards), vocab_size, special_ids)
     return factorize(counts, embedding_size, stddev)
 

@@ -60,7 +60,6 @@ class ShardReader:
         is_static: Whether its records hold masks.
         is_masked: Whether `read` gives masks: those of a dynamic shard are drawn as an epoch of training would draw
             them, where it is known how to mask.
-        knows_words: Whether it is known where words start; otherwise each piece counts as one.
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
         packing: How the examples were packed.
@@ -88,7 +87,6 @@ class ShardReader:
 
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]
-        self.knows_words = "token_boundary" in self._spec or self.vocabulary is not None
         if self.vocabulary is None:
             self._tokens = _guess_tokens(next(self._parsed()))
         else:

@@ -1,6 +1,7 @@
 """What every tokenizer offers: text to pieces, ids and offsets, and back; saved and loaded as a folder."""
 
 import abc
+import collections.abc
 import hashlib
 import inspect
 import json
@@ -12,10 +13,9 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
 from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
-from albert_tf.tokenization.piece_lookup import PieceLookup
-from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.tokenization.model_inputs import pack_segments
+from albert_tf.tokenization.vocabulary import UNK, Vocabulary
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -23,7 +23,7 @@ TOKENIZER_FILE = "tokenizer.json"
 KIND = "kind"
 
 
-class Tokenizer(PieceLookup, abc.ABC):
+class Tokenizer(abc.ABC):
     """The interface of all tokenizers.
 
     Args:
@@ -39,9 +39,12 @@ class Tokenizer(PieceLookup, abc.ABC):
     _later_settings: typing.ClassVar[dict] = {}
 
     def __init__(self, vocabulary: Vocabulary):
-        super().__init__(vocabulary)
+        self.vocabulary = vocabulary
         self.resources: list[tf.Module] = []
         self._offset_encoder = OffsetEncoder(vocabulary, self._locate)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
 
     def encode(self, text: str, text_pair: str | None = None) -> Encoding:
         """Encodes one text, or two as a pair.
@@ -63,50 +66,57 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
         return self._offset_encoder.encode_batch(texts, text_pairs)
 
-    def __call__(
-        self,
-        text: str | list[str],
-        text_pair: str | list[str] | None = None,
-        padding: bool | str = False,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        return_tensors: str | None = None,
-    ) -> dict:
-        """Encodes texts or pairs as a model's inputs; the arguments are those of Hugging Face's tokenizers.
+    def __call__(self, text: list[str], text_pair: list[str] | None = None, **options) -> dict[str, tf.Tensor]:
+        """Encodes texts or pairs as a model's inputs, padded up to the longest; `TokenizerLayer` can also cut.
 
         ```python
-        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, truncation=True, max_length=128, return_tensors="tf")
+        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, return_tensors="tf")
         ```
 
         Args:
-            text: One text, or a list of N.
-            text_pair: The second text of a pair, or a list of N.
-            padding: False; True or "longest": up to the longest of the list; "max_length": up to `max_length`.
-            truncation: False; True or "longest_first": down to `max_length`, of a pair the longer text first.
-            max_length: Number of pieces, special tokens included.
-            return_tensors: None for lists, "np" for NumPy arrays, "tf" for tensors.
+            text: N texts.
+            text_pair: The second texts of N pairs.
+            **options: `padding=True, return_tensors="tf"`, as of Hugging Face's tokenizers; no others.
 
         Returns:
-            `input_ids`, `input_mask` (1 for pieces, 0 for padding) and `segment_ids` (1 for the second text and its
-            [SEP]): a list for one text, N lists for a list; with `return_tensors` int32 [N, S], N = 1 for one text.
+            int32 [N, S] `input_ids`, `input_mask` (1 for pieces, 0 for padding) and `segment_ids` (1 for the second
+            text and its [SEP]).
 
         Raises:
-            InputError: Arguments contradict each other, `max_length` has no room for the special tokens, rows of
-                different lengths can't become an array, or the vocabulary lacks a special token.
+            InputError: There are other options, these are no lists of texts of one length, or the vocabulary lacks a
+                special token.
         """
-        options = BatchOptions(padding, truncation, max_length, return_tensors)
-        is_single = isinstance(text, str)
-        segments = [
-            [segment] if is_single else segment for segment in ([text] if text_pair is None else [text, text_pair])
-        ]
+        if options != {"padding": True, "return_tensors": "tf"}:
+            raise InputError(
+                "a tokenizer is called with padding=True and return_tensors='tf' alone; use TokenizerLayer for inputs "
+                f"of another length, and encode_batch for lists. Received: {options}"
+            )
+        segments = [text] if text_pair is None else [text, text_pair]
         for segment in segments:
             if not isinstance(segment, (list, tuple)) or not all(isinstance(each, str) for each in segment):
-                raise InputError("text and text_pair must both be strings, or both be lists of strings")
-        check_pairs(segments[0], segments[-1])
-        inputs = make_inputs([self.encode_ids(texts).to_list() for texts in segments], self.vocabulary, options)
-        if is_single and return_tensors is None:
-            return {name: row for name, [row] in inputs.items()}
-        return inputs
+                raise InputError(f"text and text_pair must be lists of strings. Received: {str(segment)[:40]!r}")
+        check_pairs(text, text_pair)
+        ids = [self.encode_ids(list(segment)) for segment in segments]
+        return pack_segments(ids, self.vocabulary, np.iinfo(np.int32).max, pads_to_longest=True)
+
+    def decode(self, ids: collections.abc.Iterable[int]) -> str:
+        """Returns the text of ids, without special tokens and [unused] slots; [UNK] stays, for it stands for text.
+
+        In the end-of-word scheme and of SentencePiece this is the normalised text exactly, as long as nothing in it is
+        unknown. In the continuation scheme words are set apart by spaces, because the pieces don't tell what stood
+        between them.
+
+        Raises:
+            InputError: The vocabulary has no such id.
+        """
+        ids = [int(each) for each in ids]
+        if not all(0 <= each < len(self) for each in ids):
+            raise InputError(f"ids must be from 0 to {len(self) - 1}. Received: {ids}")
+        unknown = self.vocabulary.id_of(UNK)
+        pieces = self.vocabulary.pieces
+        return self._join(
+            [pieces[each] for each in ids if each == unknown or not self.vocabulary.is_reserved(pieces[each])]
+        )
 
     def tokenize(self, text: str) -> list[str]:
         """Returns the pieces of one text, no special tokens added."""
@@ -163,6 +173,10 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
 
     @abc.abstractmethod
+    def _join(self, pieces):
+        """Returns the text of pieces, special tokens not among them."""
+
+    @abc.abstractmethod
     def _save_vocabulary(self, path):
         """Writes the file of `vocabulary_file`'s kind."""
 
@@ -187,8 +201,6 @@ class Tokenizer(PieceLookup, abc.ABC):
         # The settings first: a vocabulary alone, left by a process that was killed here, would be read with others.
         write_json(os.path.join(folder, settings_file), self.to_dict())
         self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
-
-    save_pretrained = save
 
     def is_saved_as(self, path: str | os.PathLike) -> bool:
         """Whether a tokenizer.json says the same as this tokenizer.

@@ -66,12 +66,12 @@ def to_tokenizers(tokenizer: Tokenizer):
         backend = make_backend(tokenizer)
     else:
         backend = _wordpiece_backend(tokenizer)
-    cls, sep = tokenizer.cls_token, tokenizer.sep_token
+    _, _, cls, sep, _ = _special_tokens(tokenizer)
     between = " ".join([sep] * tokenizer.vocabulary.num_separators)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=f"{cls} $A {between} $B:1 {sep}:1",
-        special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
+        special_tokens=[(token, tokenizer.vocabulary.id_of(token)) for token in (cls, sep)],
     )
     backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
     backend.encode_special_tokens = not takes_special_tokens_in_text(tokenizer)
@@ -172,7 +172,9 @@ def _regex(pattern):
 
 
 def _special_tokens(tokenizer):
-    return [getattr(tokenizer, name) for name in _TOKEN_NAMES]
+    """Returns what the special tokens are called in the vocabulary, in the order of `SPECIAL_TOKENS`."""
+    vocabulary = tokenizer.vocabulary
+    return [vocabulary.pieces[vocabulary.id_of(token)] for token in SPECIAL_TOKENS]
 
 
 def _config(tokenizer, max_seq_length, has_segments):

@@ -1,66 +1,9 @@
-"""The tokenizer as TensorFlow ops alone: raw strings to the model's inputs, in tf.data and in a SavedModel."""
-
-import os
+"""Ids of texts or pairs to the model's inputs, with TensorFlow ops alone."""
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
-
-
-class InputEncoder(tf.Module):
-    """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off.
-
-    ```python
-    encode = InputEncoder(tokenizer, max_seq_length=128)
-    dataset.batch(32).map(encode)  # batches of strings
-    encode.export("encoder")
-    tf.saved_model.load("encoder")(tf.constant(["나는 밥을 먹었다."]))  # needs tensorflow_text, but not albert_tf
-    ```
-
-    Args:
-        tokenizer: Its vocabulary must hold the special tokens.
-        max_seq_length: Length S.
-
-    Raises:
-        InputError: A special token is missing, or S has no room for them.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
-        super().__init__()
-        check_packing(tokenizer.vocabulary, max_seq_length)
-        self._tokenizer = tokenizer
-        self._resources = tokenizer.resources
-        self._max_seq_length = max_seq_length
-
-    @tf.function(autograph=False)
-    def __call__(self, texts: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
-        """Encodes N texts, or N pairs.
-
-        Args:
-            texts: string tensor [N], UTF-8.
-            text_pair: string tensor [N] of second texts, or None.
-
-        Returns:
-            int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
-        """
-        texts = [texts] if text_pair is None else [texts, text_pair]
-        segments = [self._tokenizer.encode_ids(tf.convert_to_tensor(text)) for text in texts]
-        return pack_segments(segments, self._tokenizer.vocabulary, self._max_seq_length)
-
-    def export(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel, with the tokenizer beside it.
-
-        Its signatures are `serving_default`, which takes `texts`, and `text_pair`, which takes `texts` and `text_pair`.
-        """
-        texts, text_pair = (tf.TensorSpec([None], tf.string, name) for name in ("texts", "text_pair"))
-        signatures = {
-            "serving_default": self.__call__.get_concrete_function(texts),
-            "text_pair": self.__call__.get_concrete_function(texts, text_pair),
-        }
-        tf.saved_model.save(self, os.fspath(folder), signatures)
-        self._tokenizer.save(folder)
 
 
 def pack_segments(

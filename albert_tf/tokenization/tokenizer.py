@@ -196,22 +196,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         check_scheme(vocabulary, tokenizer.wordpiece_scheme)
         return tokenizer
 
-    @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike) -> "KoreanWordPieceTokenizer":
-        """Reads what `save` wrote, as `load`; a folder without tokenizer.json is refused with advice.
-
-        Raises:
-            InputError: As `load`.
-        """
-        has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in (TOKENIZER_FILE, VOCABULARY_FILE)}
-        if has_file[VOCABULARY_FILE] and not has_file[TOKENIZER_FILE]:
-            path = os.path.join(folder, VOCABULARY_FILE)
-            raise InputError(
-                f"there is no {TOKENIZER_FILE} beside {path} to say how text is normalised and split; pass these "
-                "settings to KoreanWordPieceTokenizer.from_vocab_file"
-            )
-        return cls.load(folder)
-
     def to_dict(self) -> dict:
         """Returns every setting and the vocabulary's hash: what makes two tokenizers the same."""
         return {

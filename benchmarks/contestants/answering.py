@@ -95,13 +95,12 @@ def ask_keras_hub(folder, imported):
     import numpy as np
 
     from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE
-    from albert_tf.tokenization import load_tokenizer
-    from albert_tf.tokenization.model_inputs import InputEncoder
+    from albert_tf.tokenization import TokenizerLayer, load_tokenizer
 
     imported()
     with open(os.path.join(folder, "head.json"), encoding="utf-8") as file:
         head = json.load(file)
-    encode = InputEncoder(load_tokenizer(folder, OWN_SETTINGS_FILE), head["max_seq_length"])
+    encode = TokenizerLayer(load_tokenizer(folder, OWN_SETTINGS_FILE), head["max_seq_length"])
 
     class Preprocessor(keras_hub.models.Preprocessor):
         def call(self, x, y=None, sample_weight=None):

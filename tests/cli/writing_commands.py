@@ -14,7 +14,6 @@ NOT_HERE = {"demo"}
 # They train, compile or draw.
 SLOW = (
     "vocabulary",
-    "report",
     "plot",
     "pre-training",
     "classifier",
@@ -128,7 +127,6 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
     cases = [
         Case("vocabulary", "build_vocab.py", {**corpus, "vocab_size": 2000, "report": True}),
         Case("vocabulary into a folder", "build_vocab.py", {**corpus, "vocab_size": 2000}, into_folder=True),
-        Case("report", "build_vocab.py", {**vocabulary, "report": True}),
         Case("unused", "build_vocab.py", {"assign_unused": "가나다라마", "vocab_file": vocabulary["vocab_file"]}),
         Case(
             "data",

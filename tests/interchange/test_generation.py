@@ -47,6 +47,7 @@ def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repet
     model = albert_tf.load(tmp_path)
     assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     found = model.generate(TEXTS, MAX_PIECES, temperature=0, repetition_penalty=repetition_penalty)
+    vocabulary = model.tokenizer.vocabulary
     never = [number for number, allowed in enumerate(may_come(model.tokenizer)) if not allowed]
     for text, ids, answer in zip(TEXTS, encode_prompts(model.tokenizer, TEXTS), found):
         # After a space a word begins, which transformers can say of all pieces alone, and not of the first.
@@ -61,10 +62,10 @@ def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repet
             num_beams=1,
             repetition_penalty=repetition_penalty,
             suppress_tokens=never,
-            eos_token_id=model.tokenizer.sep_token_id,
-            pad_token_id=model.tokenizer.pad_token_id,
+            eos_token_id=vocabulary.id_of("[SEP]"),
+            pad_token_id=vocabulary.id_of("[PAD]"),
         )[0, len(ids) :].tolist()
-        new_ids = [each for each in generated if each != model.tokenizer.sep_token_id]
+        new_ids = [each for each in generated if each != vocabulary.id_of("[SEP]")]
         assert answer["continuation"] == continuation_text(model.tokenizer, text, ids, new_ids)
         assert answer["num_pieces"] == len(new_ids)
         assert answer["stopped_by"] == ("document" if len(new_ids) < len(generated) else "max_pieces")

@@ -289,7 +289,11 @@ def test_tokenizer_for_transformers_gives_the_same_ids(tmp_path, english_tokeniz
     folder, _ = write_ours(tmp_path / "ours", tiny_config(len(tokenizer)), None, tokenizer)
     convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
-    assert (theirs.mask_token_id, theirs.pad_token, len(theirs)) == (tokenizer.mask_token_id, "<pad>", len(tokenizer))
+    assert (theirs.mask_token_id, theirs.pad_token, len(theirs)) == (
+        tokenizer.vocabulary.id_of("[MASK]"),
+        "<pad>",
+        len(tokenizer),
+    )
     same = [theirs(line)["input_ids"] == encoding.ids for line, encoding in zip(lines, tokenizer.encode_batch(lines))]
     assert sum(same) > 0.98 * len(lines)  # ties are cut otherwise, and which ones there are hangs on the documents
     for text in TEXTS:

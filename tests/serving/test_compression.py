@@ -171,8 +171,7 @@ def test_all_signatures_of_a_pretrained_model_share_packed_weights(export, confi
 
 
 def ids_of(tokenizer, texts):
-    encoded = tokenizer(texts, padding=True, return_tensors="np")
-    return {name: np.asarray(encoded[name], np.int32) for name in ("input_ids", "input_mask", "segment_ids")}
+    return {name: value.numpy() for name, value in tokenizer(texts, padding=True, return_tensors="tf").items()}
 
 
 def pooled(pooling, config):

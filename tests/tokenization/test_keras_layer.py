@@ -1,5 +1,6 @@
-"""The tokenizer as a Keras layer."""
+"""The tokenizer as a Keras layer: in Python, in tf.data, in a model, and saved and loaded."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -8,6 +9,9 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_knows
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, TokenizerLayer, Vocabulary
@@ -15,12 +19,39 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer, TokenizerLayer, Voc
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TEXTS = ["나는 밥을 먹었다 ㅋㅋ", "", "정말? The 2nd time, again and again and again and again"]
 PAIRS = ["네", "아니요, 그렇지 않아요", "no"]
+HARD_TEXTS = ["나는 밥을 먹었다.", "", "ㅋㅋㅋ 진짜 재밌다ㅠㅠ!!", "大韓民國\u3000e\u0301 İ\0", "가" * 300]
+HARD_PAIRS = ["다시는 보지 않겠다!", "짧다", "", "[MASK] ##는", "나 " * 300]
+NAMES = ["input_ids", "input_mask", "segment_ids"]
 
 
 @pytest.fixture(params=["sample_tokenizer", "english_tokenizer"])
 def tokenizer(request):
     """A tokenizer of WordPiece, and one of SentencePiece."""
     return request.getfixturevalue(request.param)
+
+
+def expected_inputs(tokenizer, texts, pairs, max_seq_length, padding="max_length"):
+    """Returns what the tokenizer alone gives, cut one piece after another."""
+    rows = [_expected_row(tokenizer, given, max_seq_length) for given in zip(*[texts, pairs][: 1 + bool(pairs)])]
+    length = max_seq_length if padding == "max_length" else max(len(ids) for ids, _, _ in rows)
+    pad = tokenizer.vocabulary.id_of("[PAD]")
+    columns = zip(NAMES, zip(*rows), (pad, 0, 0))
+    return {
+        name: np.array([row + [value] * (length - len(row)) for row in column], np.int32)
+        for name, column, value in columns
+    }
+
+
+def _expected_row(tokenizer, given, max_seq_length):
+    cls, sep = (tokenizer.vocabulary.id_of(token) for token in ("[CLS]", "[SEP]"))
+    texts = [[tokenizer.vocabulary.id_of(piece) for piece in tokenizer.tokenize(text)] for text in given]
+    while 1 + len(texts) + sum(map(len, texts)) > max_seq_length:
+        max(texts, key=len).pop()
+    ids, segment_ids = [cls], [0]
+    for segment, text_ids in enumerate(texts):
+        ids += [*text_ids, sep]
+        segment_ids += [segment] * (len(text_ids) + 1)
+    return ids, [1] * len(ids), segment_ids
 
 
 def assert_equal(found, expected):
@@ -33,13 +64,34 @@ def assert_equal(found, expected):
 @pytest.mark.parametrize("padding", ["max_length", "longest"])
 def test_inputs_are_those_of_the_tokenizer(tokenizer, padding):
     layer = TokenizerLayer(tokenizer, 12, padding)
-    options = {"padding": padding, "truncation": True, "max_length": 12, "return_tensors": "np"}
-    expected = tokenizer(TEXTS, **options)
+    expected = expected_inputs(tokenizer, TEXTS, None, 12, padding)
     for texts in (TEXTS, tuple(TEXTS), np.array(TEXTS), np.array(TEXTS, object), tf.constant(TEXTS)):
         assert_equal(layer(texts), expected)
     assert_equal(layer(tf.constant(TEXTS)[:, None]), expected)
-    assert_equal(layer(TEXTS[0]), tokenizer(TEXTS[:1], **options))
-    assert_equal(layer(TEXTS, PAIRS), tokenizer(TEXTS, PAIRS, **options))
+    assert_equal(layer(TEXTS[0]), expected_inputs(tokenizer, TEXTS[:1], None, 12, padding))
+    assert_equal(layer(TEXTS, PAIRS), expected_inputs(tokenizer, TEXTS, PAIRS, 12, padding))
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ANY_TEXT, ANY_TEXT), min_size=1, max_size=3), st.booleans(), SETTINGS, st.integers(3, 40))
+def test_any_texts(rows, has_pair, choice, max_seq_length):
+    texts, pairs = (list(column) for column in zip(*rows))
+    tokenizer = tokenizer_that_knows(texts + pairs, **choice)
+    given = [texts, pairs][: 1 + has_pair]
+    found = TokenizerLayer(tokenizer, max_seq_length)(*given)
+    assert_equal(found, expected_inputs(tokenizer, texts, pairs if has_pair else None, max_seq_length))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_seq_length", [3, 4, 5, 10, 15])
+@pytest.mark.parametrize("has_pair", [True, False])
+def test_the_longer_text_is_cut(max_seq_length, has_pair):
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "가", "##가", "나", "##나"]))
+    texts = ["가" * length for length in range(9) for _ in range(9)]
+    pairs = ["나" * length for _ in range(9) for length in range(9)] if has_pair else None
+    found = TokenizerLayer(tokenizer, max_seq_length)(texts, pairs)
+    assert_equal(found, expected_inputs(tokenizer, texts, pairs, max_seq_length))
 
 
 def test_rows_are_as_long_as_the_longest_or_as_asked(sample_tokenizer):
@@ -51,11 +103,14 @@ def test_rows_are_as_long_as_the_longest_or_as_asked(sample_tokenizer):
 
 
 @pytest.mark.slow
-def test_data_sets_are_mapped(tokenizer):
-    layer = TokenizerLayer(tokenizer, 12)
-    texts = tf.data.Dataset.from_tensor_slices((TEXTS, PAIRS)).batch(3)
-    assert_equal(next(iter(texts.map(layer))), layer(TEXTS, PAIRS))
-    assert_equal(next(iter(texts.map(lambda text, _: layer(text)))), layer(TEXTS))
+@pytest.mark.parametrize("scheme", ["continuation", "end_of_word"])
+def test_data_sets_are_mapped(scheme):
+    tokenizer = tokenizer_that_knows(HARD_TEXTS + HARD_PAIRS, wordpiece_scheme=scheme, strip_accents=True)
+    layer = TokenizerLayer(tokenizer, 20)
+    texts = tf.data.Dataset.from_tensor_slices((HARD_TEXTS, HARD_PAIRS)).batch(5)
+    assert_equal(next(iter(texts.map(layer))), expected_inputs(tokenizer, HARD_TEXTS, HARD_PAIRS, 20))
+    alone = texts.map(lambda text, _: layer(text))
+    assert_equal(next(iter(alone)), expected_inputs(tokenizer, HARD_TEXTS, None, 20))
 
 
 def test_layer_is_built_again_from_its_config(tokenizer):
@@ -83,6 +138,25 @@ def test_arguments_are_checked(sample_tokenizer):
         TokenizerLayer(sample_tokenizer, 2)
     with pytest.raises(InputError, match=r"has no \[CLS\]"):
         TokenizerLayer(KoreanWordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[SEP]", "##a"])), 12)
+
+
+@pytest.mark.slow
+def test_a_process_without_albert_tf_gives_the_same(tmp_path):
+    tokenizer = tokenizer_that_knows(HARD_TEXTS, wordpiece_scheme="end_of_word")
+    text = tf.keras.Input([], dtype="string", name="text")
+    tf.saved_model.save(tf.keras.Model(text, TokenizerLayer(tokenizer, 20)(text)), str(tmp_path / "encoder"))
+    program = (
+        "import json, sys, tensorflow as tf, tensorflow_text\n"
+        "features = tf.saved_model.load(sys.argv[1]).signatures['serving_default'](tf.constant(json.load(sys.stdin)))\n"
+        "assert not any(name.startswith('albert_tf') for name in sys.modules)\n"
+        "print(json.dumps({name: values.numpy().tolist() for name, values in features.items()}))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "encoder")]
+    result = subprocess.run(
+        command, input=json.dumps(HARD_TEXTS), capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    found = {name: np.array(values, np.int32) for name, values in json.loads(result.stdout).items()}
+    assert_equal(found, expected_inputs(tokenizer, HARD_TEXTS, None, 20))
 
 
 # What another process that has the file alone answers to raw strings.

@@ -66,7 +66,7 @@ def test_texts_that_are_split_differently_keep_their_place_among_others(num_copi
     texts = ["", "❤\ufe0f 가", "나는 밥을 먹었다.", "1\ufe0f\u20e3", "\ufe0f", "漢字 “가”!", "❤\ufe0f\ufe0f"]
     tokenizer = tokenizer_that_knows(texts)
     judge = reference.ReferenceTokenizer(tokenizer.vocabulary.pieces)
-    expected = [tokenizer.convert_tokens_to_ids(judge.tokenize(text)) for text in texts]
+    expected = [[tokenizer.vocabulary.id_of(piece) for piece in judge.tokenize(text)] for text in texts]
     assert tokenizer.encode_ids(texts * num_copies).to_list() == expected * num_copies
 
 

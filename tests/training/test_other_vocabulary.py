@@ -11,7 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import KoreanWordPieceTokenizer, TokenizerLayer
 from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary, config_for_vocabulary
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint
@@ -46,7 +46,7 @@ def write_model(folder, config, tokenizer):
 
 
 def masked_lm_logits(model, tokenizer, text, length):
-    inputs = tokenizer(text, padding="max_length", max_length=length, return_tensors="tf")
+    inputs = TokenizerLayer(tokenizer, length)(text)
     states = model.encoder(inputs)["sequence_output"][:, :5]
     return model.masked_lm_head(
         tf.reshape(states, [-1, states.shape[-1]]), model.encoder.embeddings.word_embeddings

@@ -207,18 +207,6 @@ class Packing:
         """
         return None
 
-    def expected_lengths(self, max_seq_length: int, short_seq_prob: float) -> np.ndarray | None:
-        """Returns the share of examples of each length that endless documents give; None where none is expected.
-
-        Args:
-            max_seq_length: Length S.
-            short_seq_prob: As for `make_segments`.
-
-        Returns:
-            float64 [S + 1].
-        """
-        return None
-
 
 def target_lengths(
     max_num_pieces: int, short_seq_prob: float, generator: random.Random

@@ -19,8 +19,6 @@ import bisect
 import collections.abc
 import types
 
-import numpy as np
-
 from albert_tf.pretraining_data.packing.packing import Packing, Segments, target_lengths
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 
@@ -79,13 +77,6 @@ class Pairs(Packing, abc.ABC):
         """Returns how often the more frequent label is right; see `Packing`."""
         share = split.get(self.share_of_label[0])
         return None if share is None else max(share, 1 - share)
-
-    def expected_lengths(self, max_seq_length, short_seq_prob):
-        """Returns the distribution of target lengths, to which every pair is cut; see `Packing`."""
-        expected = np.zeros(max_seq_length + 1)
-        expected[5:] = short_seq_prob / (max_seq_length - 4)  # from two pieces and three special tokens up
-        expected[-1] += 1 - short_seq_prob
-        return expected
 
 
 class Document:

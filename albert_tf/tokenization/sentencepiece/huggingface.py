@@ -28,7 +28,7 @@ def make_backend(tokenizer: SentencePieceTokenizer):
         raise InputError(f"{model.source} is not a unigram model, and Hugging Face reads other kinds differently")
     scores = [piece.score for piece in model.pieces] + [0.0] * tokenizer.num_unused
     for piece_id, piece in enumerate(vocabulary.pieces):
-        if vocabulary.is_reserved(piece) and piece != tokenizer.unk_token:
+        if vocabulary.is_reserved(piece) and piece_id != vocabulary.id_of(UNK):
             scores[piece_id] += _OF_RESERVED
         elif tokenizer.split_number_commas and ends_in_number_comma(piece):
             scores[piece_id] += _OF_NUMBER_COMMAS

@@ -64,7 +64,6 @@ class SentencePieceTokenizer(Tokenizer):
         if type(num_unused) is not int or num_unused < 0:
             raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
         super().__init__(SentencePieceVocabulary(model, num_unused, 2 if form == XLM_ROBERTA else 1))
-        self.pad_token, self.unk_token, self.cls_token, self.sep_token, self.mask_token = self.vocabulary.special_pieces
         self.model = model
         self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
         self.split_number_commas, self.num_unused = split_number_commas, num_unused
@@ -167,8 +166,6 @@ class SentencePieceTokenizer(Tokenizer):
         if settings.pop(_MODEL_HASH, None) != model.sha256:
             raise InputError(f"{model.source} is not the model that {path} was written for")
         return cls._from_settings(model, settings, path)
-
-    from_pretrained = load
 
     def to_dict(self) -> dict:
         """Returns every setting and the model's hash: what makes two tokenizers the same."""

@@ -18,11 +18,11 @@ from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import build, shard_paths, start_workers
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.entity_markup import check_marked_files, take_marks_out
-from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.manifest import manifest_identity
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import PACKINGS
+from albert_tf.pretraining_data.show import show_shard
 
 # Of one word and of several, and one that another begins with.
 NAMES = ("가나", "가나 다", "라", "마바사")
@@ -62,7 +62,7 @@ _READ = ("input_ids", "input_mask", "token_boundary", "in_mention")
 
 
 def _units(tokenizer, ids, mask, boundary, in_mention):
-    pieces = tokenizer.convert_ids_to_tokens(ids)
+    pieces = [tokenizer.vocabulary.pieces[each] for each in ids]
     for unit in np.split(np.arange(mask.sum()), np.flatnonzero(boundary[: mask.sum()]))[1:]:
         text = " ".join(pieces[place] for place in unit).replace(" ##", "")
         assert len(set(in_mention[unit])) == 1
@@ -232,13 +232,13 @@ def test_manifest_says_names_and_mentions(both, names):
     assert manifest_identity(manifest) != manifest_identity(plain)
 
 
-def test_inspection_counts_mentions(both):
-    lines = []
+def test_mentions_are_counted_where_a_shard_is_shown(both, capsys):
     folder, manifest = both[0]
-    inspect_shard(str(folder / "held_out.tfrecord"), 1, False, lines.append)
+    show_shard(str(folder / "held_out.tfrecord"), 1)
+    last = capsys.readouterr().out.splitlines()[-1]
     held_out = manifest["splits"]["held_out"]
-    assert f"  mentions        {held_out['mentions']:,}, {held_out['share_in_mentions']:.2%}"[:-2] in "\n".join(lines)
-    assert f"of them {held_out['share_of_masked_in_mentions']:.2%}"[:-2] in "\n".join(lines)
+    assert last.startswith(f"{held_out['mentions']:,} mentions of entities: {held_out['share_in_mentions']:.2%}"[:-2])
+    assert f" and {held_out['share_of_masked_in_mentions']:.2%}"[:-2] in last
 
 
 def test_masks_of_training_take_mentions_whole(local, tiny_tokenizer, find):

@@ -13,12 +13,10 @@ from albert_tf.corpus.reader import CorpusReader
 from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.inspection.plots import plot_shard
-from albert_tf.pretraining_data.inspection.show import inspect_shard
-from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.shard_reader import ShardReader
+from albert_tf.pretraining_data.show import show_shard
 
 OPTIONS = BuilderOptions(32, MaskingOptions(5), short_seq_prob=0.0, held_out_fraction=0.0, entity_markup=True)
 NAME = "가 나 다 라 마 바"
@@ -101,26 +99,25 @@ def test_names_that_are_nowhere_change_nothing(segments_of, tiny_tokenizer, rand
 
 @pytest.mark.parametrize("num_words", [1, 7, 40])
 @pytest.mark.parametrize("packing", sorted(name for name, packing in PACKINGS.items() if packing.masks_pieces))
-def test_manifest_counts_mentions_as_inspection_does(tmp_path, write_corpus, tiny_tokenizer, packing, num_words):
+def test_manifest_counts_mentions_as_a_reader_does(tmp_path, write_corpus, tiny_tokenizer, packing, num_words):
     name = " ".join(["가나"] * num_words)
     documents = [[text.replace(NAME, name) for text in document] for document in marked_documents(20, seed=5)]
     path = write_corpus(tmp_path / "corpus.txt", [*documents, [f"<{name}:PS>하", f"<{name}:PS>하"]])
     options = dataclasses.replace(OPTIONS, packing=packing, masking="static")
     shard = str(tmp_path / "data" / "train.tfrecord")
     train = build(CorpusReader([path]), tiny_tokenizer, options, [shard], [])["splits"]["train"]
-    statistics = ShardStatistics(ShardReader(shard))
-    assert train["mentions"] == statistics.num_mentions > 0
-    assert train["share_in_mentions"] == round(statistics.num_in_mentions / statistics.num_pieces, 4)
+    batches = list(ShardReader(shard).read())
+    assert train["mentions"] == sum((batch.in_mention & batch.word_starts).sum() for batch in batches) > 0
+    num_pieces = sum(batch.is_used.sum() for batch in batches)
+    assert train["share_in_mentions"] == round(sum(batch.in_mention.sum() for batch in batches) / num_pieces, 4)
 
 
-def test_mentions_too_long_to_be_masked_have_no_share_of_what_is_masked(tmp_path, write_corpus, tiny_tokenizer):
+def test_mentions_too_long_to_be_masked_have_no_share_of_what_is_masked(capsys, tmp_path, write_corpus, tiny_tokenizer):
     path = write_corpus(tmp_path / "corpus.txt", [[f"<{NAME}:PS>"]] * 20)
     options = dataclasses.replace(OPTIONS, packing="document_sentences", masking="static")
     shard = str(tmp_path / "data" / "train.tfrecord")
     train = build(CorpusReader([path]), tiny_tokenizer, options, [shard], [])["splits"]["train"]
     assert train["share_masked"] == 0.0 and train["mentions"] == 20
     assert "share_of_masked_in_mentions" not in train
-    lines = []
-    inspect_shard(shard, 1, False, lines.append)
-    assert "0.00% of the pieces" in "\n".join(lines)
-    plot_shard(shard, str(tmp_path / "shard.png"))
+    show_shard(shard, 1)
+    assert "0.00% of the pieces to predict" in capsys.readouterr().out

@@ -1,33 +1,24 @@
 """What --inspect and --plot say of a shard is what an independent reader finds in it."""
 
+import contextlib
+import io
 import json
 import pathlib
 import re
 import shutil
 
-import numpy as np
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.inspection.plots import plot_shard
-from albert_tf.pretraining_data.inspection.show import inspect_shard
-from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
-from albert_tf.pretraining_data.shard_reader import ShardReader
+from albert_tf.pretraining_data.show import show_shard
 
 pytestmark = pytest.mark.slow
 
 
-def inspect(path, num_examples=2, use_colour=False):
-    lines = []
-    inspect_shard(path, num_examples, use_colour, lines.append)
-    return "\n".join(lines)
-
-
-@pytest.fixture(scope="module")
-def masked_shard(build_shards, random_documents, tmp_path_factory):
-    """A larger static shard, for statistics."""
-    folder = tmp_path_factory.mktemp("masked")
-    return build_shards(folder, random_documents(600, num_sentences=(4, 12)), masking="static", held_out_fraction=0.0)
+def inspect(path, num_examples=2, plot_path=None, use_colour=False):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        show_shard(path, num_examples, plot_path, use_colour)
+    return output.getvalue()
 
 
 def shown_words(record, pieces):
@@ -67,52 +58,19 @@ def test_colours_change_nothing_but_colours(static_shards):
     assert re.sub(r"\033\[[\d;]*m", "", coloured) == inspect(path)
 
 
-def test_statistics_are_those_of_an_independent_reader(masked_shard, read_records, tiny_tokenizer):
-    records = read_records(masked_shard.train_paths)
-    statistics = ShardStatistics(ShardReader(masked_shard.train_paths[0]))
+def test_counts_are_those_of_an_independent_reader(static_shards, read_records):
+    records = read_records(static_shards.train_paths)
     lengths = [int(record.features["input_mask"].sum()) for record in records]
-    assert statistics.num_examples == len(records)
-    assert statistics.num_pieces == sum(lengths)
-    assert statistics.median_length == np.median(lengths)
-    assert statistics.label_ones == sum(int(record.features["next_sentence_labels"][0]) for record in records)
-    mask_id, counts = tiny_tokenizer.vocabulary.id_of("[MASK]"), {"masked": 0, "kept": 0, "replaced": 0}
-    for record in records:
-        features = record.features
-        for position, was, weight in zip(
-            features["masked_lm_positions"], features["masked_lm_ids"], features["masked_lm_weights"]
-        ):
-            if weight:
-                seen = features["input_ids"][position]
-                counts["masked" if seen == mask_id else "kept" if seen == was else "replaced"] += 1
-    assert (statistics.num_masked, statistics.num_kept, statistics.num_replaced) == tuple(
-        counts[name] for name in ("masked", "kept", "replaced")
-    )
-    assert statistics.num_chosen == sum(counts.values())
-    low, high = statistics.label_interval
-    assert low < 0.5 < high
-
-
-def test_runs_are_as_long_as_theory_expects(masked_shard):
-    statistics = ShardStatistics(ShardReader(masked_shard.train_paths[0]))
-    found = statistics.runs / statistics.runs.sum()
-    standard_errors = np.sqrt(statistics.expected_runs * (1 - statistics.expected_runs) / statistics.runs.sum())
-    for length in (1, 2, 3, 4):
-        assert abs(found[length] - statistics.expected_runs[length]) < 5 * standard_errors[length] + 0.01
-    # Neighbouring n-grams merge: theory must not be p(n) itself.
-    assert abs(statistics.expected_runs[4:].sum() - found[4:].sum()) < 0.02
+    share = sum(record.features["masked_lm_weights"].sum() for record in records) / sum(lengths)
+    last = inspect(static_shards.train_paths[0]).splitlines()[-1]
+    average = sum(lengths) / len(records)
+    assert last == f"{len(records):,} examples of {average:.2f} pieces on average; {share:.2%} of the pieces to predict"
 
 
 def test_dynamic_shard_shows_masks_that_an_epoch_could_have(dynamic_shards):
     output = inspect(dynamic_shards.train_paths[0])
     assert "dynamic, not masked yet" in output
     assert "{" in output and "to predict" in output
-
-
-def test_permuted_pieces_are_expected_too(folder, edit_manifest):
-    more = {"do_permutation": True, "max_predictions_per_seq": 12}
-    edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(more))
-    statistics = ShardStatistics(ShardReader(folder / "train-00000-of-00003.tfrecord"))
-    assert statistics.num_chosen / statistics.num_pieces == pytest.approx(statistics.expected_mask_rate, rel=0.1)
 
 
 def test_bare_shard_of_the_original_shows_ids(static_shards, tmp_path):
@@ -146,8 +104,8 @@ def test_masking_options_of_another_version_are_refused(dynamic_shards, tmp_path
 def test_plot_is_written_whole_or_not_at_all(static_shards, dynamic_shards, tmp_path):
     for number, path in enumerate([static_shards.train_paths[0], dynamic_shards.train_paths[0]]):
         plot = tmp_path / f"{number}.png"
-        plot_shard(path, plot)
+        inspect(path, 0, plot)
         assert plot.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError):
-        plot_shard(tmp_path / "missing.tfrecord", tmp_path / "missing.png")
+        inspect(tmp_path / "missing.tfrecord", 0, tmp_path / "missing.png")
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".png"] * (number + 1)

@@ -1,1 +1,0 @@
-"""What is in a shard, as text and plots."""
