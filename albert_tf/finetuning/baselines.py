@@ -15,6 +15,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.uncertainty import replicates
 from albert_tf.json_types import check_types
 from albert_tf.training import TrainingRun
 
@@ -28,12 +29,14 @@ class LinearScores:
     Attributes:
         name: What it is.
         scores: On the dev file, by the names of the measures.
+        replicates: Of the measure that selects, without a group of examples at a time; see `uncertainty.replicates`.
         trained_on: How many examples of the training file it was given.
         of: How many that file has.
     """
 
     name: str
     scores: dict[str, float]
+    replicates: list[float]
     trained_on: int
     of: int
 
@@ -87,8 +90,10 @@ def compute_linear_scores(
     chosen = choose_share(lengths, model.most_characters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is not quite at its best is no matter
-        scores = model.scores([train[index] for index in chosen], dev)
-    return LinearScores(model.name, {name: float(score) for name, score in scores.items()}, len(chosen), len(train))
+        predictions = model.predict([train[index] for index in chosen], dev)
+        scores = {name: float(score) for name, score in task.score(dev, predictions).items()}
+        without_groups = list(map(float, replicates(task.score, dev, predictions, task.selection_metric)))
+    return LinearScores(model.name, scores, without_groups, len(chosen), len(train))
 
 
 def choose_share(lengths: list[int], most: int) -> list[int]:
@@ -124,7 +129,7 @@ def _read(path, key):
     """Returns the scores in a file, None if there are none of this key; what is no such file is computed anew."""
     if not tf.io.gfile.exists(path):
         return None
-    types = {"name": str, "scores": dict[str, float], "trained_on": int, "of": int}
+    types = {"name": str, "scores": dict[str, float], "replicates": list[float], "trained_on": int, "of": int}
     try:
         values = check_types(read_json(path, "the scores of the linear model"), types, path, tuple(types))
     except InputError:

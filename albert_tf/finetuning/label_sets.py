@@ -14,6 +14,9 @@ from albert_tf.rows.values import is_missing, one_value
 # How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
 _LIST = re.compile(r"\[\s*((['\"\d.+-]|None|nan).*)?\]", re.DOTALL)
 
+# Into so many parts held-out texts are divided, each of which is judged by thresholds of the others.
+_NUM_PARTS = 5
+
 Counts = collections.abc.Mapping[str, tuple[int, int, int]]
 
 # What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
@@ -139,6 +142,17 @@ def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
         probabilities: [N, labels], taken as float32, in which models compute them.
     """
     return np.array([_best_threshold(*columns) for columns in zip(truth.T, probabilities.T.astype(np.float32))])
+
+
+def cross_fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each text thresholds that the other four fifths of the texts choose: float32 [N, labels].
+
+    Args: as for `best_thresholds`.
+    """
+    found = np.empty(truth.shape, np.float32)
+    for part in np.array_split(np.random.default_rng(0).permutation(len(truth)), min(_NUM_PARTS, len(truth))):
+        found[part] = best_thresholds(np.delete(truth, part, 0), np.delete(probabilities, part, 0))
+    return found
 
 
 def _best_threshold(truth, probabilities):

@@ -24,13 +24,13 @@ class LinearModel:
 
     Attributes:
         name: What messages call it.
-        scores: Given examples to train on and examples to judge by, returns what it scores on the latter, by the names
-            of the measures.
+        predict: Given examples to train on and examples to judge by, returns a prediction for each of the latter, as
+            far as the task's `score` reads it.
         most_characters: How much text it is trained on at most, so that it takes seconds.
     """
 
     name: str
-    scores: collections.abc.Callable[[list[typing.Any], list[typing.Any]], dict[str, float]]
+    predict: collections.abc.Callable[[list[typing.Any], list[typing.Any]], list[typing.Any]]
     most_characters: int = MOST_CHARACTERS
 
 

@@ -13,7 +13,14 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, count_labels, macro_f1, micro_f1
+from albert_tf.finetuning.label_sets import (
+    LabelSetReader,
+    best_thresholds,
+    count_labels,
+    cross_fitted_thresholds,
+    macro_f1,
+    micro_f1,
+)
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
@@ -112,20 +119,27 @@ class MultiLabel(LabelledTextTask):
             return self._decide(outputs["probabilities"])
         return self._decide(sigmoid(self.of_texts(outputs["logits"], features)))
 
-    def _decide(self, probabilities):
+    def _decide(self, probabilities, thresholds=None):
+        """Returns predictions, by the task's thresholds, or by others [N, labels]."""
+        thresholds = np.broadcast_to(self.thresholds if thresholds is None else thresholds, probabilities.shape)
         return [
             {
-                "labels": [self.labels[number] for number in np.flatnonzero(row >= self.thresholds)],
+                "labels": [self.labels[number] for number in np.flatnonzero(row >= least)],
                 "probabilities": dict(zip(self.labels, map(float, row))),
             }
-            for row in probabilities
+            for row, least in zip(probabilities, thresholds)
         ]
 
     def decide_on_held_out(self, examples, predictions):
-        """Settles on the threshold of each label with which its F1 is best; see `FinetuningTask`."""
+        """Settles on the threshold of each label with which its F1 is best.
+
+        Returns predictions each of which is decided by thresholds that were chosen on other examples, as those of new
+        texts will be.
+        """
         probabilities = np.array([list(each["probabilities"].values()) for each in predictions], np.float32)
-        self.thresholds = best_thresholds(self.label_values(examples) > 0, probabilities)
-        return self._decide(probabilities)
+        truth = self.label_values(examples) > 0
+        self.thresholds = best_thresholds(truth, probabilities)
+        return self._decide(probabilities, cross_fitted_thresholds(truth, probabilities))
 
     def restore(self, folder):
         """Takes the thresholds that the folder keeps; see `FinetuningTask`."""
@@ -163,13 +177,13 @@ class MultiLabel(LabelledTextTask):
     def linear_model(self):
         """Returns logistic regression for each label, with thresholds as the task's; see `FinetuningTask`."""
 
-        def scores(train, dev):
+        def predict(train, dev):
             probabilities = classify_into_several(train, dev, self.label_values(train))
             kept, found = self.thresholds, self.decide_on_held_out(dev, _named(self.labels, probabilities))
             self.thresholds = kept
-            return self.score(dev, found)
+            return found
 
-        return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
+        return LinearModel("a linear model on character n-grams", predict, 2 * MOST_CHARACTERS // len(self.labels))
 
     def reports(self):
         return {THRESHOLDS_FILE: self._write_thresholds, ERRORS_FILE: self._write_errors}

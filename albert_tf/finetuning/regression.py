@@ -80,10 +80,10 @@ class Regression(LabelledTextTask):
 
     def linear_model(self):
 
-        def scores(train, dev):
-            return self.score(dev, [{"score": number} for number in predict_numbers(train, dev)])
+        def predict(train, dev):
+            return [{"score": number} for number in predict_numbers(train, dev)]
 
-        return LinearModel("a linear model on character n-grams", scores)
+        return LinearModel("a linear model on character n-grams", predict)
 
     def reports(self):
         return {ERRORS_FILE: write_differences}

@@ -14,6 +14,7 @@ from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
+from albert_tf.finetuning.uncertainty import replicates, standard_error
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
@@ -244,14 +245,13 @@ def evaluate(
                 f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "
                 "more steps or another learning rate, and look at the labels"
             )
+    own = replicates(task.score, dev_file.examples, predictions, metric) if predictions else []
+    if own:
+        count = f"{len(dev_file.examples):,} examples"
+        run.log(f"{metric} {_with_error(results[metric], own)} (the standard error of {count})")
     if metric in of_linear:
-        run.log(f"{linear}: {metric} {of_linear[metric]:.4f}")
-        if _rounded(results[metric]) < _rounded(of_linear[metric]):
-            run.log(
-                f"warning: {metric} {results[metric]:.4f} is below the {of_linear[metric]:.4f} of {linear.name}; try "
-                "more passes over the examples, another learning rate, or a model that was pre-trained on more text or "
-                "on text like this"
-            )
+        run.log(f"{linear}: {metric} {_with_error(of_linear[metric], linear.replicates)}")
+        _compare_with_linear(run, metric, results[metric], own, linear)
     if metric in of_teacher:
         run.log(f"the teacher: {metric} {of_teacher[metric]:.4f}")
     for name, write in reports.items():
@@ -301,6 +301,28 @@ def compute_predictions(
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
     rows = np.argsort(batched.order_of_evaluation)
     return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})
+
+
+def _compare_with_linear(run, metric, score, own, linear):
+    """Tells where a linear model scores more, or where the examples are too few to tell."""
+    other, difference = linear.scores[metric], score - linear.scores[metric]
+    error = 0.0
+    if own and len(own) == len(linear.replicates):
+        error = standard_error(np.subtract(own, linear.replicates))
+    if abs(_rounded(difference)) <= error:
+        run.log(
+            f"the two differ by {abs(difference):.4f}, not more than the standard error of the difference "
+            f"({error:.4f}), so these examples don't say which is better"
+        )
+    elif difference < 0:
+        run.log(
+            f"warning: {metric} {score:.4f} is below the {other:.4f} of {linear.name}; try more passes over the "
+            "examples, another learning rate, or a model that was pre-trained on more text or on text like this"
+        )
+
+
+def _with_error(score, found):
+    return f"{score:.4f} ± {standard_error(found):.4f}" if found else f"{score:.4f}"
 
 
 def _rounded(score):

@@ -48,7 +48,8 @@ def files(tmp_path):
 
 
 def of_model(task, train, dev):
-    return task.linear_model().scores(train, dev)
+    scores = task.score(dev, task.linear_model().predict(train, dev))
+    return {task.selection_metric: scores[task.selection_metric]}
 
 
 def test_classes_of_texts_and_of_pairs():

@@ -11,7 +11,7 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import MultiLabel
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.label_sets import best_thresholds, count_labels, macro_f1, micro_f1
+from albert_tf.finetuning.label_sets import best_thresholds, count_labels, cross_fitted_thresholds, macro_f1, micro_f1
 from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.labels import labels_of_sets
 
@@ -155,12 +155,30 @@ def test_thresholds_give_each_label_its_best_f1():
     assert both == close
 
 
+def test_score_is_of_thresholds_that_other_texts_chose():
+    generator = np.random.default_rng(4)
+    truth = generator.random([400, 3]) < 0.2
+    noise = generator.random([400, 3]).astype(np.float32)
+    thresholds = cross_fitted_thresholds(truth, noise)
+    changed = truth.copy()
+    changed[7] = ~truth[7]  # what a text has decides nothing of its own labels
+    np.testing.assert_array_equal(cross_fitted_thresholds(changed, noise)[7], thresholds[7])
+    assert len({row.tobytes() for row in thresholds}) > 1
+    task, examples = task_of(), labelled(*(tuple(np.array(LABELS)[row]) for row in truth))
+    scored = task.score(
+        examples, task.decide_on_held_out(examples, task.predict(examples, {}, {"probabilities": noise}))
+    )
+    on_the_same = task.score(examples, task.predict(examples, {}, {"probabilities": noise}))
+    assert scored["macro_f1"] < on_the_same["macro_f1"]  # what is noise does not look as if something were known
+
+
 def test_labels_above_their_thresholds_are_given(tmp_path):
     task, examples = task_of(), labelled(("가",), ("가", "나"), ())
     outputs = {"probabilities": np.array([[0.3, 0.1, 0.4], [0.4, 0.4, 0.0], [0.1, 0.2, 0.1]], np.float32)}
     before = task.predict(examples, {}, outputs)
     assert [each["labels"] for each in before] == [[], [], []] and list(before[0]["probabilities"]) == list(LABELS)
-    decided = task.decide_on_held_out(examples, before)
+    task.decide_on_held_out(examples, before)
+    decided = task.predict(examples, {}, outputs)
     assert [each["labels"] for each in decided] == [["가"], ["가", "나"], []]
     assert task.score(examples, decided) == {"micro_f1": 1.0, "macro_f1": pytest.approx(2 / 3)}
     task.reports()["thresholds.json"](str(tmp_path / "thresholds.json"), examples, decided)
@@ -190,5 +208,5 @@ def test_linear_model_leaves_the_thresholds_of_the_run():
     task = task_of()
     train = [LabelledText(f"{label}{label} 말 {n}", None, (label,), n) for label in LABELS for n in range(4)]
     train.append(LabelledText("가가 나나 말", None, ("가", "나"), 9))
-    assert task.linear_model().scores(train, train)["micro_f1"] > 0.9
+    assert task.score(train, task.linear_model().predict(train, train))["micro_f1"] > 0.9
     assert task.thresholds.tolist() == [0.5] * 3

@@ -59,7 +59,7 @@ class FitOptions:
 
     Attributes:
         dev_fraction: Which share of the examples to put aside and evaluate on, where none are given for that; 0 for
-            none.
+            none. None for a tenth, and of less than 1,000 examples for 100 of them, at most a quarter.
         max_seq_length: Longest input in pieces; None for what the commands choose.
         token_dropout: Which share of the pieces of training texts to hide; None likewise.
         num_train_epochs: Passes over the examples; None likewise.
@@ -72,7 +72,7 @@ class FitOptions:
         InputError: A value is out of range.
     """
 
-    dev_fraction: float = 0.1
+    dev_fraction: float | None = None
     max_seq_length: int | None = None
     token_dropout: float | None = None
     num_train_epochs: float | None = None
@@ -81,7 +81,7 @@ class FitOptions:
     baselines: bool = True
 
     def __post_init__(self):
-        if not 0 <= self.dev_fraction < 1:
+        if self.dev_fraction is not None and not 0 <= self.dev_fraction < 1:
             raise InputError(f"`dev_fraction` must be from 0 to less than 1. Received: {self.dev_fraction}")
         if self.token_dropout is not None and not 0 <= self.token_dropout < 1:
             raise InputError(f"`token_dropout` must be from 0 to less than 1. Received: {self.token_dropout}")
@@ -153,7 +153,7 @@ def fit_folder(
             data, path, read_config(checkpoint, "`model`"), options.doc_stride, options.pooling
         )
         task.config.check_vocabulary(tokenizer.vocabulary)
-        fraction = options.dev_fraction if dev_data is None else 0
+        fraction = _dev_fraction(options, len(data.texts)) if dev_data is None else 0
         train_share, dev_share = (Share(fraction, is_dev) if fraction else None for is_dev in (False, True))
         token_dropout, length = options.token_dropout, options.max_seq_length
         if token_dropout is None:
@@ -185,6 +185,12 @@ def fit_folder(
             linear = linear_scores(run, train_file, dev_file) if options.baselines else None
             runner.evaluate(run, dev_file, linear)
         run.write_model_card()
+
+
+def _dev_fraction(options, num_examples):
+    if options.dev_fraction is not None:
+        return options.dev_fraction
+    return 0.1 if num_examples >= 1000 else round(min(0.25, 100 / num_examples), 3)
 
 
 def _warn_of_texts_on_both_sides(task, train_file, dev_file):
