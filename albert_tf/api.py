@@ -66,8 +66,9 @@ def fit(
 ):
     """Fine-tunes a model on examples, and returns it, to be asked.
 
-    A tenth of the examples is put aside, of less than 1,000 a hundred, but at most a quarter. The model is evaluated on them while it is trained, training ends early where
-    it gets no better, and the best of its states is kept; how good that is stands in `results` of what is returned.
+    A tenth of the examples is put aside, of less than 1,000 a hundred, but at most a quarter. The model is
+    evaluated on them while it is trained, training ends early where it gets no better, and the best of its states
+    is kept; how good that is stands in `results` of what is returned.
 
     Args:
         texts: Strings; tuples of two, for pairs, or for questions and the texts that answer them; or lists of words. Or

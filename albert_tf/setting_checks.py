@@ -8,10 +8,11 @@ import typing
 from albert_tf.errors import InputError
 
 
-def check_whole(name: str, value: typing.Any, least: int) -> None:
-    """Raises InputError if a setting is no whole number of at least so much."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number from {least} on. Received: {value!r}")
+def check_whole(name: str, value: typing.Any, least: int, most: float = math.inf) -> None:
+    """Raises InputError if a setting is no whole number of at least, and at most, so much."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= value <= most:
+        allowed = f"from {least} on" if most == math.inf else f"from {least} to {most}"
+        raise InputError(f"`{name}` must be a whole number {allowed}. Received: {value!r}")
 
 
 def check_number(

@@ -6,6 +6,7 @@ from albert_tf.setting_checks import check_number, check_whole
 
 # Below this nothing but the most probable piece has a probability that float32 can hold.
 _LOWEST_TEMPERATURE = 1e-6
+_MOST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +38,11 @@ class GenerationOptions:
     seed: int = 0
 
     def __post_init__(self):
-        check_whole("max_pieces", self.max_pieces, 1)
+        check_whole("max_pieces", self.max_pieces, 1, _MOST)
         check_whole("seed", self.seed, 0)
         if self.top_k is not None:
-            check_whole("top_k", self.top_k, 1)
-        check_number("temperature", self.temperature, "from 0 on", lambda value: value >= 0)
+            check_whole("top_k", self.top_k, 1, _MOST)
+        check_number("temperature", self.temperature, "from 0 to 100", lambda value: 0 <= value <= 100)
         check_number("repetition_penalty", self.repetition_penalty, "from 1 on", lambda value: value >= 1)
         if self.top_p is not None:
             check_number("top_p", self.top_p, "greater than 0 and at most 1", lambda value: 0 < value <= 1)

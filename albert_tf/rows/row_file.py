@@ -271,13 +271,15 @@ def _flatten(value):
     """
     if not isinstance(value, dict):
         return value
-    flat = dict(value)
-    for name, inner in value.items():
-        if isinstance(inner, dict):
-            for key, item in _flatten(inner).items():
-                if f"{name}.{key}" in value:
-                    raise InputError(f'"{name}.{key}" is there twice, by itself and inside "{name}"; rename one')
-                flat[f"{name}.{key}"] = item
+    flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
+    for place, inner in objects:
+        for key, item in inner.items():
+            name = f"{place}.{key}"
+            if name in flat:
+                raise InputError(f'"{name}" is there twice, by itself and inside "{place}"; rename one')
+            flat[name] = item
+            if isinstance(item, dict):
+                objects.append((name, item))
     return flat
 
 

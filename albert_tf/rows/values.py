@@ -1,5 +1,6 @@
 """What a value of a row says: one text, however the file writes it, or that it is missing."""
 
+import collections
 import collections.abc
 import datetime
 import decimal
@@ -158,6 +159,6 @@ class _RepeatedNameError(ValueError):
 def _object(pairs):
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
+        counts = collections.Counter(name for name, _ in pairs)
+        raise _RepeatedNameError(next(name for name, count in counts.items() if count > 1))
     return values

@@ -73,7 +73,7 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
             {"text": "오늘은"},
             "--input_file can't be used with --text, whose continuations are printed; leave one of them out",
         ),
-        ({"temperature": -1}, "--temperature must be a number from 0 on. Received: -1.0"),
+        ({"temperature": -1}, "--temperature must be a number from 0 to 100. Received: -1.0"),
         (
             {"model_dir": "models/albert_ko_small"},
             "was not pre-trained to continue texts, as with objective=causal",

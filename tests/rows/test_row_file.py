@@ -13,8 +13,9 @@ from tables import write_table
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.rows import row_file
 from albert_tf.rows.row_file import RowFile, write_rows
-from albert_tf.rows.values import plain_labels
+from albert_tf.rows.values import load_json, plain_labels
 
 ROWS = [{"document": '그가 "좋다, 좋아" 했다', "label": "1"}, {"document": "두 줄\n나쁘다", "label": "0"}]
 
@@ -286,3 +287,19 @@ def test_published_files_are_read_whole(shared_data):
         ("kornli", "kornli/xnli.test_part.ko.tsv", 3500),
     ):
         assert len(read_examples(str(shared_data / path), DATASETS[name], needs_label=True)) == count
+
+
+def test_hostile_objects_are_read_in_linear_time():
+    names = ",".join(f'"n{number % 39_999}":1' for number in range(40_000))
+    nested = '{"a":' * 900 + "1" + "}" * 900
+    with pytest.raises(json.JSONDecodeError, match='"n0" is there twice'):
+        load_json(f"{{{names}}}")
+    assert len(row_file._flatten(load_json(nested))) == 900
+
+
+def test_name_that_is_there_twice_is_found_at_every_depth():
+    flat = row_file._flatten({"a": {"b": {"c": 1}, "d": 2}})
+    assert flat["a.b.c"] == 1 and flat["a.d"] == 2 and flat["a"] == {"b": {"c": 1}, "d": 2}
+    for value, name in (({"a.b": 1, "a": {"b": 2}}, "a.b"), ({"x": {"a": {"b": 2}, "a.b": 1}}, "x.a.b")):
+        with pytest.raises(InputError, match=f'"{name}" is there twice'):
+            row_file._flatten(value)
