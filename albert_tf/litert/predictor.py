@@ -2,6 +2,7 @@
 
 import collections.abc
 import concurrent.futures
+import hashlib
 import os
 import queue
 import typing
@@ -9,9 +10,9 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs
-from albert_tf.errors import InputError, with_extra
+from albert_tf.errors import InputError, first_line, with_extra
 from albert_tf.exports import batches_at_once, threads_per_batch
-from albert_tf.files import sha256_of
+from albert_tf.files import read_bytes
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
@@ -54,9 +55,11 @@ class LiteRTPredictor(LoadedModel):
         )
         self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
         self._num_threads = threads_per_batch(self.card)
+        # Kept, for by the time that another interpreter is needed the file may be one of another model.
+        self._content = read_bytes(self._path, "the model")
         # An interpreter computes for one at a time; there come to be as many as are asked at once.
         self._idle = queue.LifoQueue()
-        interpreter = _load(self._path, self._num_threads)
+        interpreter = self._load()
         self._check_labels(interpreter)
         self._idle.put(interpreter)
         self._workers = concurrent.futures.ThreadPoolExecutor(batches_at_once(self.card), "litert")
@@ -64,7 +67,7 @@ class LiteRTPredictor(LoadedModel):
     @property
     def identity(self) -> str:
         """Tells the weights from others."""
-        return sha256_of(self._path)
+        return hashlib.sha256(self._content).hexdigest()
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.
@@ -138,11 +141,22 @@ class LiteRTPredictor(LoadedModel):
         try:
             interpreter = self._idle.get_nowait()
         except queue.Empty:
-            interpreter = _load(self._path, self._num_threads)
+            interpreter = self._load()
         try:
             return run(interpreter, inputs)
         finally:
             self._idle.put(interpreter)
+
+    def _load(self):
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            needed = f"{self._path} needs ai-edge-litert ({error}); pip install {with_extra('litert')}"
+            raise InputError(needed) from error
+        try:
+            return Interpreter(model_content=self._content, num_threads=self._num_threads)
+        except ValueError as error:
+            raise InputError(f"{self._path} can't be loaded ({first_line(error)}); export the model anew") from error
 
 
 def run(interpreter: typing.Any, inputs: collections.abc.Mapping[str, np.ndarray]) -> np.ndarray:
@@ -155,11 +169,3 @@ def run(interpreter: typing.Any, inputs: collections.abc.Mapping[str, np.ndarray
         interpreter.set_tensor(detail["index"], inputs[detail["name"]])
     interpreter.invoke()
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-
-
-def _load(path, num_threads):
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError as error:
-        raise InputError(f"{path} needs ai-edge-litert ({error}); pip install {with_extra('litert')}") from error
-    return Interpreter(path, num_threads=num_threads)

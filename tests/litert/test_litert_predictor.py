@@ -99,6 +99,16 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     with pytest.raises(InputError, match="input 1 must be a string"):
         predictor.predict(["좋다", None])
 
+    # Another model takes its place, and more is computed at once than before.
+    other = pathlib.Path(shutil.copytree(folder, tmp_path / "redeployed"))
+    served = albert_tf.load(other)
+    (other / "1" / "model.tflite").write_bytes(b"another model")
+    while not served._idle.empty():
+        served._idle.get()
+    assert served.predict(TEXTS, batch_size=1) == predictor.predict(TEXTS, batch_size=1)
+    with pytest.raises(InputError, match=r"model.tflite can't be loaded \(.*\); export the model anew"):
+        albert_tf.load(other)
+
     # A file of them, and a process that never sees TensorFlow.
     (tmp_path / "in.txt").write_text("좋다\n영화\n", encoding="utf-8")
     assert predict_file(predictor, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), BatchOptions()) == (2, 0, 0)
