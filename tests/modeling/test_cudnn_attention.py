@@ -169,7 +169,7 @@ def encoding(config=CONFIG, dtype="mixed_bfloat16", attention="auto", inputs=(),
     strategy = gpu_strategy()
     with strategy.scope():
         encoder = AlbertEncoder(config, dtype=dtype, attention=attention)
-        encoder({"input_ids": tf.ones([SIZE, LENGTH], tf.int32)})
+        encoder.build({"input_ids": (SIZE, LENGTH)})
 
     def encode(*values):
         batch = dict(zip(("input_ids", *dict(inputs)), values))

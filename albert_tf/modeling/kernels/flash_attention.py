@@ -66,10 +66,10 @@ def uses_flash_attention(
         )
     if output_attentions:
         raise InputError('attention="flash" cannot output attentions; use attention="plain" or "auto"')
-    if not is_installed:
-        raise InputError(f"`attention=flash` needs jax: pip install {with_extra('flash')}, or use `attention=plain`")
     if is_compiled_for_tpu() and not runs_pallas_kernels():
         raise InputError("`attention=flash` needs a TPU from v4 on; use `attention=plain`")
+    if not is_installed:
+        raise InputError(f"`attention=flash` needs jax: pip install {with_extra('flash')}, or use `attention=plain`")
     return True
 
 
