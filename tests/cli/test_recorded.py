@@ -1,4 +1,4 @@
-"""What users rely on is as it was recorded: flags and their help, settings of runs, bytes of shards, public names.
+"""What users rely on is as it was recorded: flags and their help, settings of runs, bytes of data, public names.
 
 `ALBERT_TF_RECORD=1 pytest tests/cli/test_recorded.py` records anew; the difference belongs in the commit that made it.
 """
@@ -15,10 +15,15 @@ import shutil
 import pytest
 import varied_data
 from absl import flags
+from tiny_config import tiny_config
 from writing_commands import Inputs, make_cases
 
 from albert_tf.cli import flag_groups
 from albert_tf.cli.main import STAGES
+from albert_tf.pretraining.phases import make_phase, objective_of
+from albert_tf.pretraining_data.manifest import manifest_identity, read_manifest
+from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.training import RunSettings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECORDED = ROOT / "tests" / "recorded"
@@ -124,6 +129,26 @@ def test_bytes_of_shards(run_script, sample_corpus, tmp_path, monkeypatch):
         for path in sorted(pathlib.Path(name).glob("*.tfrecord")):
             lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}")
     check("shards.txt", "\n".join(lines) + "\n")
+    # What runs have written down of their data, and what they have learnt from.
+    identities = [f"{manifest_identity(read_manifest(f'{name}/manifest.json'))}  {name}" for name in DATA]
+    batches = [line for name in ("order", "halves", "full_sentences", "entities") for line in _digests_of_batches(name)]
+    check("batches.txt", "\n".join(identities + batches) + "\n")
+
+
+def _digests_of_batches(folder):
+    """Returns the hash of the first two batches of each split of shards."""
+    config = tiny_config(8000)
+    shards = find_shards([f"{folder}/train*"], config)
+    settings = RunSettings(num_train_steps=4, train_batch_size=4, eval_batch_size=4, learning_rate=1e-3)
+    phase = make_phase(objective_of(config, shards), shards, settings)
+    lines = []
+    for split, dataset in (("train", phase.make_dataset(0, 0, 1)), ("held_out", phase.make_eval_dataset())):
+        digest = hashlib.sha256()
+        for batch in dataset.take(2).as_numpy_iterator():
+            for _, values in sorted(batch.items()):
+                digest.update(values.tobytes())
+        lines.append(f"{digest.hexdigest()}  {folder} {split}")
+    return lines
 
 
 def test_public_names():

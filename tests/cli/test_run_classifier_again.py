@@ -286,19 +286,3 @@ def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, fini
     result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other")
     assert result.code == 0, result.errors
     assert "; there for another task, and so random: head\n" in result.output
-
-
-@pytest.mark.slow
-def test_run_of_a_version_that_aligned_no_pairs_is_used_as_it_is(classify, run_script, reviews, tmp_path):
-    for name in ("train", "test"):
-        (reviews / f"{name}.tsv").write_text("document\tother\tlabel\n비가 온다\t날이 흐리다\t0\n맑다\t맑다\t1\n")
-    run = tmp_path / "run"
-    assert classify(do_train=True, do_predict=True, text_pair_column="other", pooling="first").code == 0
-    before = (run / "predictions.tsv").read_bytes()
-    settings = json.loads((run / "run_settings.json").read_text())
-    del settings["pooling"]
-    (run / "run_settings.json").write_text(json.dumps(settings))
-    for do in ("do_predict", "do_train"):
-        result = run_script("run_classifier.py", output_dir=run, **{do: True})
-        assert (result.code, result.errors) == (0, "")
-    assert (run / "predictions.tsv").read_bytes() == before

@@ -108,22 +108,6 @@ def test_run_that_was_looked_at_while_it_stood_ends_as_one_that_was_not(tag, run
 
 
 @pytest.mark.slow
-def test_run_of_a_version_that_read_no_characters_is_used_as_it_is(tag, run_script, contents, tmp_path):
-    run = tmp_path / "run"
-    assert tag(do_train=True, do_eval=True, do_predict=True, character_ngrams=False, decoding="independent").code == 0
-    before = contents(run)
-    assert b"character_ngrams" not in before["albert_config.json"]
-    settings = json.loads(before["run_settings.json"])
-    assert settings.pop("character_ngrams") is False and settings.pop("decoding") == "independent"
-    (run / "run_settings.json").write_text(json.dumps(settings))
-    for name in ("eval_results.json", "predictions.jsonl"):
-        (run / name).unlink()
-    assert run_script("run_ner.py", output_dir=run, do_eval=True, do_predict=True).code == 0
-    assert contents(run)["predictions.jsonl"] == before["predictions.jsonl"]
-    assert tag(do_train=True).code == 0, "the run can be resumed"
-
-
-@pytest.mark.slow
 def test_small_models_read_characters(tag, tmp_path):
     assert tag(do_train=True).code == 0
     for name in ("albert_config.json", "run_settings.json"):

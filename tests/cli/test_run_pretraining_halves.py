@@ -77,18 +77,6 @@ def test_counts_change_the_table_and_nothing_else_at_the_start(pretrain, on_halv
 
 
 @pytest.mark.slow
-def test_a_run_of_a_version_without_the_flag_goes_on(pretrain, pretrained, tmp_path):
-    run = shutil.copytree(pretrained, tmp_path / "run")
-    path = run / "run_settings.json"
-    settings = json.loads(path.read_text())
-    assert settings.pop("word_embeddings") == "random"
-    path.write_text(json.dumps(settings))
-    assert pretrain(do_eval=False).code == 0
-    result = pretrain(do_eval=False, word_embeddings="cooccurrence")
-    assert result.code == 1 and "its --word_embeddings is None, and now cooccurrence" in result.errors
-
-
-@pytest.mark.slow
 def test_a_run_that_begins_from_a_checkpoint_keeps_its_table(pretrain, on_halves, checkpoint, without_training):
     result = pretrain(**on_halves, init_checkpoint=checkpoint, do_eval=False)
     assert result.code == 0 and "word embeddings: counted" not in result.output

@@ -267,29 +267,6 @@ def test_questions_that_can_not_be_used_may_be_left_out(squad, squad_flags):
     assert "\n5 questions about 5 texts in " in result.output
 
 
-def without_settings(folder, *names):
-    """Makes the folder one of a version that knew less."""
-    for file in ("run_settings.json", "albert_config.json"):
-        content = read_json(folder, file)
-        for values in (content, content.get("albert_config", {})):
-            for name in names:
-                values.pop(name, None)
-        (folder / file).write_text(json.dumps(content))
-
-
-@pytest.mark.slow
-def test_run_of_a_version_that_aligned_no_questions_is_used_as_it_is(squad, run_script, tmp_path):
-    run = tmp_path / "run"
-    assert squad(do_train=True, do_predict=True, question_alignment="none").code == 0
-    before = read_json(run, "predictions.json")
-    without_settings(run, "question_alignment")
-    for again in ({"output_dir": run}, {"init_checkpoint": run, "output_dir": tmp_path / "used"}):
-        result = run_script("run_squad.py", do_predict=True, n_best_size=3, **again)
-        assert (result.code, result.errors) == (0, "")
-    assert read_json(run, "predictions.json") == read_json(tmp_path / "used", "predictions.json") == before
-    assert squad(do_train=True).code == 0, "the run can be resumed"
-
-
 @pytest.mark.slow
 def test_other_cutting_than_the_run_has_is_refused(squad, squad_flags, assert_refused, without_training, tmp_path):
     assert squad(do_train=True, doc_stride=7).code == 0

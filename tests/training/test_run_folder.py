@@ -142,12 +142,6 @@ def test_data_may_be_found_elsewhere(tmp_path):
     check_output_dir(str(tmp_path), {**SETTINGS, "found_at": {"input_file": ["/copy"]}}, CONFIG, TOKENIZER)
 
 
-def test_folder_that_does_not_know_the_number_of_training_examples_is_gone_on_with(tmp_path):
-    train_file = {"name": "train.tsv", "sha256": "5d23"}
-    claim_output_dir(str(tmp_path), {**SETTINGS, "train_file": train_file}, CONFIG, TOKENIZER)
-    check_output_dir(str(tmp_path), {**SETTINGS, "train_file": {**train_file, "examples": 20}}, CONFIG, TOKENIZER)
-
-
 def test_shards_that_are_damaged_by_now_are_not_compared(tmp_path):
     settings = {**SETTINGS, "data": [{"a.tfrecord": "1", "b.tfrecord": "2"}]}
     claim_output_dir(str(tmp_path), settings, CONFIG, TOKENIZER)
