@@ -5,7 +5,7 @@ python -m benchmarks.mentions --klue_file=klue-ner-v1.1_dev.tsv --vocab_file=mod
 The names are the persons, places and organisations that a file of KLUE-NER marks; the text is its sentences. Of the
 marked mentions that begin a word, prints the share that is found as exactly that name: of all, of those with nothing
 behind them, and of those with a josa or another word behind them without a space. And how much of what is found is
-marked as exactly that. Sentences that `create_pretraining_data.py --entity_markup` refuses are left out and counted.
+marked as exactly that. Sentences with a sign of less or greater that marks nothing are left out and counted.
 """
 
 import collections
@@ -19,10 +19,8 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList
-from albert_tf.pretraining_data.build.entity_markup import take_marks_out
 from albert_tf.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -31,20 +29,23 @@ flags.DEFINE_string("klue_file", None, "A file of KLUE-NER, which has each sente
 flags.DEFINE_string("vocab_file", None, "The vocabulary; a tokenizer.json beside it says how to use it.", required=True)
 
 _SENTENCE = re.compile(r"## klue-ner\S*\t(.*)")
+_MARK = re.compile(r"<([^<>]+):([A-Z]+)>")
 _NAMED = ("PS", "LC", "OG")
 _AT_ONCE = 256
 
 
 def read_sentences(path):
-    """Yields each sentence without marks, and the places of its names as (begin, end); None for one that is refused."""
+    """Yields each sentence without marks, and where its names begin and end; None for one that is left out."""
     with open(path, encoding="utf-8") as file:
         for found in filter(None, map(_SENTENCE.match, file)):
-            try:
-                text, spans, types = take_marks_out(found[1])
-            except BadCorpusError:
-                yield None
-            else:
-                yield text, {span for span, kind in zip(spans, types) if kind in _NAMED}
+            text, names, end = "", set(), 0
+            for mark in _MARK.finditer(found[1]):
+                text += found[1][end : mark.start()]
+                if mark[2] in _NAMED:
+                    names.add((len(text), len(text + mark[1])))
+                text, end = text + mark[1], mark.end()
+            text += found[1][end:]
+            yield None if {"<", ">"} & {*text} else (text, names)
 
 
 def find_mentions(texts, tokenizer, finder):

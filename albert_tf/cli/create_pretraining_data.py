@@ -228,7 +228,7 @@ def create(given, workers):
         print(f"languages: {', '.join(source.replace('+', ' with ') for source in sources)}", flush=True)
     train_paths, held_out_paths, other_paths = output_paths(given, max(1, len(sources)))
     tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
-    options, names = with_entities(given, options, reader.paths, tokenizer)
+    options, names = with_entities(given, options, tokenizer)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     may_be_finished = given.resume and not is_unfinished

@@ -30,7 +30,6 @@ _TITLES = {name: title for title, names in _GROUPS.items() for name in names}
 _RARE = (
     "do_permutation",
     "entity_file",
-    "entity_markup",
     "favor_shorter_ngram",
     "pipeline_arguments",
     "random_next_sentence",

@@ -35,7 +35,6 @@ _TYPES = {
         "sources": list[str],
         "names_sha256": str,
         "num_names": int,
-        "entity_markup": bool,
     },
     "features": dict[str, int | None],
     "splits": dict[str, dict],
@@ -53,9 +52,7 @@ _SPLIT_TYPES = {
 _PACKINGS_IN_IDENTITY = {"document_sentences": "none"}
 
 # Options of a build that are not written where they say nothing.
-_WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names", "entity_markup")
-# Those by which masking takes mentions of entities whole.
-_OF_MENTIONS = ("names_sha256", "entity_markup")
+_WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names")
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
@@ -92,9 +89,9 @@ def packing_of(manifest: dict, source: str) -> Packing:
         )
     packing = find_packing(options.get("packing", DEFAULT_PACKING), source)
     expected = features_of(packing, options.get("sources", ()))
-    if any(mention_options(manifest)):
-        expected[MENTIONS_FEATURE] = None
     declared = manifest.get("features", expected)
+    if MENTIONS_FEATURE in declared:
+        expected[MENTIONS_FEATURE] = None
     if declared != expected:
         raise InputError(
             f"{source}, of version {manifest.get('version')}, declares the features {declared} for the packing "
@@ -108,10 +105,9 @@ def features_of(packing: Packing, sources: collections.abc.Sequence[str]) -> dic
     return {**packing.features, **({LANGUAGES_FEATURE: 2} if sources else {})}
 
 
-def mention_options(manifest: dict) -> tuple:
-    """Returns by what masking was told which mentions of entities to take whole; all of it false where by nothing."""
-    options = manifest.get("options", {})
-    return tuple(options.get(name) for name in _OF_MENTIONS)
+def mention_options(manifest: dict) -> tuple[str | None, bool]:
+    """Returns the hash of the names that masking takes whole, and whether records mark mentions, of whatever origin."""
+    return manifest.get("options", {}).get("names_sha256"), MENTIONS_FEATURE in manifest.get("features", {})
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:

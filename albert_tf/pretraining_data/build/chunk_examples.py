@@ -12,9 +12,8 @@ from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.mentions.names import NameList
-from albert_tf.pretraining_data.build.entity_markup import take_marks_out
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.mentions import MentionMarks, load_names, marks_of_spans
+from albert_tf.pretraining_data.build.mentions import MentionMarks, load_names
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
@@ -44,7 +43,6 @@ class BuilderOptions:
             where nothing says what language a text is in.
         names_sha256: Hash of the names that masking takes whole; see `NameList`. Empty for none.
         num_names: How many of them the vocabulary can spell.
-        entity_markup: Whether mentions that masking takes whole are marked in the text; see `entity_markup`.
         held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
         random_seed: Seed of every draw.
     """
@@ -61,14 +59,13 @@ class BuilderOptions:
     sources: tuple[str, ...] = ()
     names_sha256: str = ""
     num_names: int = 0
-    entity_markup: bool = False
     held_out_fraction: float = 0.05
     random_seed: int = 12345
 
     @property
     def marks_mentions(self) -> bool:
         """Whether records tell where pieces lie in mentions of entities."""
-        return self.entity_markup or bool(self.names_sha256)
+        return bool(self.names_sha256)
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
@@ -106,15 +103,8 @@ class ExampleMaker:
         packing = self._packing if is_of_pairs else self._packing.of_one_language()
         sentences = documents.texts if is_of_pairs else list(map(self._split_sentences, documents.texts))
         texts = [sentence for document in sentences for sentence in document]
-        mentions, spans = None, []
-        if self._options.entity_markup:
-            marked = list(map(take_marks_out, texts))
-            texts, spans = [each.text for each in marked], [each.spans for each in marked]
         ids, word_starts, borders = self._encode(texts)
-        if self._options.entity_markup:
-            mentions = marks_of_spans(texts, spans, borders, self._tokenizer)
-        elif self._mention_marks:
-            mentions = self._mention_marks.mark(ids, borders)
+        mentions = self._mention_marks.mark(ids, borders) if self._mention_marks else None
         num_characters = None
         if CHARACTERS_FEATURE in packing.features:
             num_characters = _characters_of_pieces(texts, borders)

@@ -43,7 +43,7 @@ class MentionMarks:
         self._between = tokenizer.vocabulary.id_of(SEP)
 
     def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
-        """Returns the marks of pieces; see `Text`.
+        """Returns what each piece is to mentions, int8 [P]; see `Text`.
 
         Args:
             ids: int32 [P], the pieces of all sentences, one after the other.
@@ -56,39 +56,9 @@ class MentionMarks:
         _, lengths = self._finder.find(tf.constant(row[None]))
         lengths = lengths.numpy()[0, places]
         begins = np.flatnonzero(lengths)
-        return marks_of(begins, begins + lengths[begins], len(ids))
-
-
-def marks_of_spans(
-    texts: list[str], spans: list[list[tuple[int, int]]], borders: np.ndarray, tokenizer: Tokenizer
-) -> np.ndarray:
-    """Returns the marks of pieces that lie in spans of characters, at least in part; see `Text`.
-
-    Args:
-        texts: The sentences.
-        spans: Of each sentence, where mentions begin and end, from left to right.
-        borders: int64 [sentences + 1], where the pieces of sentences begin, and the end.
-        tokenizer: What cut the sentences into pieces.
-    """
-    marked = [number for number, of_text in enumerate(spans) if of_text]
-    begins, ends = [], []
-    if marked:
-        _, *offsets = tokenizer.encode_with_offsets(tf.constant([texts[number] for number in marked]))
-        for number, piece_begins, piece_ends in zip(marked, *map(tf.RaggedTensor.to_list, offsets)):
-            end = 0
-            for span_begin, span_end in spans[number]:
-                begin = max(end, int(np.searchsorted(piece_ends, span_begin, "right")))
-                end = max(begin, int(np.searchsorted(piece_begins, span_end)))
-                if begin < end:
-                    begins.append(borders[number] + begin)
-                    ends.append(borders[number] + end)
-    return marks_of(np.array(begins, np.int64), np.array(ends, np.int64), int(borders[-1]))
-
-
-def marks_of(begins: np.ndarray, ends: np.ndarray, num_pieces: int) -> np.ndarray:
-    """Returns the marks of pieces, int8 [num_pieces], of mentions that begin and end there; see `Text`."""
-    marks = np.zeros(num_pieces + 1, np.int8)
-    marks[ends] = AFTER_MENTION
-    marks[ranges(begins, ends - begins)] = IN_MENTION
-    marks[begins] = BEGINS_MENTION
-    return marks[:-1]
+        ends = begins + lengths[begins]
+        marks = np.zeros(len(ids) + 1, np.int8)
+        marks[ends] = AFTER_MENTION
+        marks[ranges(begins, ends - begins)] = IN_MENTION
+        marks[begins] = BEGINS_MENTION
+        return marks[:-1]

@@ -112,8 +112,6 @@ def _check_mentions(options, names):
         )
     if not options.marks_mentions:
         return
-    if names and options.entity_markup:
-        raise InputError("`names` and `entity_markup` both say what is masked whole; leave one out")
     if not options.masking_options.do_whole_word_mask:
         raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
     if not find_packing(options.packing, "packing").masks_pieces:

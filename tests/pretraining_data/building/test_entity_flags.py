@@ -1,4 +1,4 @@
-"""create_pretraining_data.py --entity_file and --entity_markup: what they make, and what they are refused with."""
+"""create_pretraining_data.py --entity_file: what it makes, and what it is refused with."""
 
 import pytest
 
@@ -20,22 +20,6 @@ def test_names_are_counted_and_written_down(create, read_manifest, workspace):
     options, splits = read_manifest()["options"], read_manifest()["splits"]
     assert options["num_names"] == 2 and len(options["names_sha256"]) == 64
     assert f"train: {splits['train']['mentions']:,} mentions of entities" in result.output
-    assert "entity_markup" not in options
-
-
-@pytest.mark.slow
-def test_marked_text_gives_the_ids_of_the_same_text_without_marks(create, read_manifest, workspace, read_records):
-    text = (workspace / "corpus.txt").read_text(encoding="utf-8")
-    marked = text.replace("가", "<가:PS>")
-    (workspace / "marked.txt").write_text(marked, encoding="utf-8")
-    common = {"held_out_fraction": 0.0, "objective": "roberta"}
-    assert create(**common).code == 0
-    plain = read_records([str(workspace / "data" / "train.tfrecord")])
-    assert create(input_file=workspace / "marked.txt", entity_markup=True, overwrite=True, **common).code == 0
-    both = read_records([str(workspace / "data" / "train.tfrecord")])
-    assert [row.features["input_ids"].tolist() for row in plain] == [row.features["input_ids"].tolist() for row in both]
-    assert read_manifest()["splits"]["train"]["mentions"] > 10
-    assert read_manifest()["options"]["entity_markup"] is True
 
 
 @pytest.mark.slow
@@ -56,7 +40,6 @@ def test_build_is_resumed_with_the_same_names_alone(create, workspace, monkeypat
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"entity_file": "names.txt", "entity_markup": True}, "leave one out"),
         ({"entity_file": "names.txt", "do_whole_word_mask": False}, "leave --do_whole_word_mask=false out"),
         (
             {"entity_file": "names.txt", "objective": "causal"},
@@ -64,14 +47,10 @@ def test_build_is_resumed_with_the_same_names_alone(create, workspace, monkeypat
         ),
         ({"entity_file": "nowhere.txt"}, "nowhere.txt"),
         ({"entity_file": "empty.txt"}, "empty.txt contains no names"),
-        ({"entity_markup": True, "runner": "DirectRunner"}, "leave --runner out"),
-        ({"entity_markup": True, "sentence_splitter": "rule"}, "leave --sentence_splitter out"),
-        ({"entity_markup": True, "input_file": "bad.txt"}, "bad.txt, line 2: '<나 다' is no mark"),
     ],
 )
 def test_what_can_not_be_is_refused(create, workspace, contents_of, flags, message):
     (workspace / "empty.txt").write_text("\n", encoding="utf-8")
-    (workspace / "bad.txt").write_text("가나 다\n<나 다\n", encoding="utf-8")
     flags = {name: workspace / value if str(value).endswith(".txt") else value for name, value in flags.items()}
     before = contents_of(workspace)
     result = create(**flags)

@@ -1,8 +1,9 @@
-"""Mentions of entities become units of masking, by a list of names or by marks in the text."""
+"""Mentions of entities, by a list of names, become units of masking."""
 
 import dataclasses
 import hashlib
 import itertools
+import json
 import shutil
 
 import numpy as np
@@ -10,14 +11,12 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.documents import Documents
-from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import build, shard_paths, start_workers
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.build.entity_markup import check_marked_files, take_marks_out
 from albert_tf.pretraining_data.manifest import manifest_identity
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
@@ -43,14 +42,9 @@ def units_of(tiny_tokenizer, names):
     """Makes examples of one document; returns each as its units, a mention in square brackets."""
 
     def units(sentences, **options):
-        options = dataclasses.replace(OPTIONS, **options)
-        of_list = None if options.entity_markup else names
-        if of_list:
-            options = with_names(options, of_list)
+        options = with_names(dataclasses.replace(OPTIONS, **options), names)
         digest = [hashlib.sha256("\n".join(sentences).encode()).digest()]
-        examples, _ = ExampleMaker(tiny_tokenizer, options, of_list).make(
-            Documents((0, 0), [sentences], digest, digest)
-        )
+        examples, _ = ExampleMaker(tiny_tokenizer, options, names).make(Documents((0, 0), [sentences], digest, digest))
         ids = tiny_tokenizer.vocabulary.id_of("[PAD]"), *map(tiny_tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]"))
         features = examples["train"].padded(options.max_seq_length, *ids, tells_mentions=True)
         return [list(_units(tiny_tokenizer, *row)) for row in zip(*(features[name] for name in _READ))]
@@ -89,58 +83,6 @@ def test_every_packing_that_masks_keeps_the_units(units_of, packing):
     assert not {"가나하", "마바사하"} & set(units)
 
 
-def test_marks_in_the_text_say_what_a_mention_is(units_of):
-    [units] = units_of([r"하<가나:PS>하 <다 라:LC> 가나 \<하\>", "<하:OG>하하<다:LC><라:LC>"], entity_markup=True)
-    signed = ["[UNK]", "하", "[UNK]"]
-    assert units[1:-1] == ["하", "[##가나]", "##하", "[다 라]", "가나", *signed, "[하]", "##하하", "[##다]", "[##라]"]
-
-
-@pytest.mark.parametrize(
-    ("line", "text", "spans", "types"),
-    [
-        ("가 <나 다:PS>는 <라:LC>", "가 나 다는 라", [(2, 5), (7, 8)], ["PS", "LC"]),
-        ("<스타: 워즈:AFW>", "스타: 워즈", [(0, 6)], ["AFW"]),
-        (r"a \< b \> c \n", r"a < b > c \n", [], []),
-        ("", "", [], []),
-    ],
-)
-def test_marks_are_taken_out(line, text, spans, types):
-    assert take_marks_out(line) == (text, spans, types)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a < b",
-        "<가>",
-        "<:PS>",
-        "< :PS>",
-        "<가:>",
-        "<가:PS",
-        "가>",
-        "<<가:PS>:LC>",
-        "<킹덤:아신전>",
-        "<오후 3:30>",
-        "<a:b>",
-    ],
-)
-def test_what_is_no_mark_is_refused_with_file_and_line(tmp_path, line):
-    path = tmp_path / "marked.txt"
-    path.write_text(f"<가:PS>\n\n{line}\n", encoding="utf-8")
-    with pytest.raises(BadCorpusError, match=r"marked\.txt, line 3: .* is no mark; a mention is written <name:TYPE>"):
-        check_marked_files([str(path)])
-
-
-def test_what_is_no_mark_is_refused_in_a_build_too(build_in):
-    with pytest.raises(BadCorpusError, match=r"'<가 나' is no mark"):
-        build_in("bad", documents=[["<가:PS> 나", "<가 나"]], entity_markup=True)
-
-
-def test_marks_are_read_of_text_alone(tmp_path):
-    with pytest.raises(InputError, match="is not one"):
-        check_marked_files([str(tmp_path / "corpus.jsonl")])
-
-
 @pytest.fixture(scope="module")
 def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
     """Builds shards of random documents, with names or without."""
@@ -171,10 +113,8 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
         (True, {"names_sha256": "0" * 64, "num_names": 4}, "other names than those given"),
         (True, {"names_sha256": "", "num_names": 0}, "other names than those given"),
         (True, {"num_names": 3}, "other names than those given"),
-        (True, {"entity_markup": True}, "leave one out"),
         (True, {"packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
         (True, {"masking_options": MaskingOptions(5, do_whole_word_mask=False)}, "do_whole_word_mask"),
-        (False, {"entity_markup": True, "packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
     ],
 )
 @pytest.mark.parametrize("runner", [None, "DirectRunner"])
@@ -226,7 +166,7 @@ def test_manifest_says_names_and_mentions(both, names):
     # [CLS] and [SEP] are among all pieces, and not among those that may be masked.
     share = train["share_in_mentions"] / (1 - 3 / train["mean_tokens_per_example"])
     assert train["share_of_masked_in_mentions"] == pytest.approx(share, rel=0.2)
-    new = {"names_sha256", "num_names", "entity_markup"}
+    new = {"names_sha256", "num_names"}
     assert not new & plain["options"].keys() and "mentions" not in plain["splits"]["train"]
     assert "in_mention" not in plain["features"]
     assert manifest_identity(manifest) != manifest_identity(plain)
@@ -258,6 +198,18 @@ def test_masks_of_training_take_mentions_whole(local, tiny_tokenizer, find):
     chosen_of = [is_chosen.ravel()[units == unit] for unit in np.unique(units)[1:]]
     assert sum(chosen.all() for chosen in chosen_of if len(chosen) > 1) > 10
     assert all(chosen.all() or not chosen.any() for chosen in chosen_of)
+
+
+def test_shards_whose_mentions_the_text_itself_marked_are_read_as_before(both, find, tmp_path):
+    """Earlier builders read marks too; their records are like those made with names."""
+    marked, plain = (shutil.copytree(folder, tmp_path / folder.name) for folder, _ in both)
+    manifest = json.loads((marked / "manifest.json").read_text())
+    del manifest["options"]["names_sha256"], manifest["options"]["num_names"]
+    manifest["options"]["entity_markup"] = True
+    (marked / "manifest.json").write_text(json.dumps(manifest))
+    assert find(str(marked / "train*"), str(marked / "held_out.tfrecord")).packing.name == "order"
+    with pytest.raises(InputError, match="lists other names of entities"):
+        find(str(marked / "train*"), str(plain / "held_out.tfrecord"))
 
 
 def test_held_out_shards_of_other_names_are_refused(both, find, tmp_path):
