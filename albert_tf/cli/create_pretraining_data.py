@@ -78,12 +78,6 @@ def define_flags():
         True,
         "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable.",
     )
-    flags.DEFINE_enum(
-        "replacement_unit",
-        "piece",
-        ("piece", "span"),
-        "Unit that becomes [MASK] (80%), becomes random (10%) or stays (10%) as a whole.",
-    )
     define_entity_flags()
     flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
     flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
@@ -161,7 +155,6 @@ def builder_options(given):
             given.ngram,
             given.favor_shorter_ngram,
             given.do_whole_word_mask,
-            given.replacement_unit,
             given.do_permutation,
         ),
         masking=given.masking,

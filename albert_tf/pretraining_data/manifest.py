@@ -1,6 +1,7 @@
 """The manifest: what shards hold and how they were made."""
 
 import collections.abc
+import dataclasses
 import hashlib
 import json
 import os
@@ -53,6 +54,9 @@ _PACKINGS_IN_IDENTITY = {"document_sentences": "none"}
 
 # Options of a build that are not written where they say nothing.
 _WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names")
+
+# Said of all masking, because it once could be chosen: so data keep their identity.
+_REPLACEMENT_UNIT, _PIECE = "replacement_unit", "piece"
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
@@ -114,16 +118,27 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
     """Returns how the builder was told to mask, None if the manifest doesn't say.
 
     Raises:
-        InputError: An option is unknown.
+        InputError: An option is unknown, or pieces were replaced by span.
     """
-    options = manifest.get("options", {}).get("masking_options")
+    options = dict(manifest.get("options", {}).get("masking_options") or {})
+    unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
+    if unit != _PIECE:
+        raise InputError(
+            f"{source} says {_REPLACEMENT_UNIT}={unit}, and this version of albert_tf draws for each masked piece "
+            "alone what replaces it; make the shards anew"
+        )
     try:
-        return options and MaskingOptions(**options)
+        return MaskingOptions(**options) if options else None
     except TypeError as error:
         raise InputError(
             f"{source}, of version {manifest.get('version')}, has masking_options that this version of albert_tf "
             "doesn't know; use that version"
         ) from error
+
+
+def written_masking_options(options: MaskingOptions) -> dict:
+    """Returns how the builder masks, as the manifest holds it."""
+    return {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
 
 
 def manifest_identity(manifest: dict) -> str:

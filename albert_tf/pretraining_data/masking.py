@@ -16,7 +16,6 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of the chosen pieces; the rest becomes a random piece (BERT, section 3.1)
@@ -34,8 +33,6 @@ class MaskingOptions:
         ngram: Longest n-gram, in words.
         favor_shorter_ngram: p(n) ~ 1/n; otherwise every length is as likely.
         do_whole_word_mask: Choose whole words; otherwise single pieces are the unit.
-        replacement_unit: "piece" draws for each chosen piece whether it becomes [MASK] or a random piece or stays;
-            "span" draws once for all pieces of an n-gram (SpanBERT, section 3.1).
         do_permutation: Choose more n-grams, up to the same budget, whose pieces change places within the sequence and
             are predicted too (the original's option). Masks get at most half of P, rounded up, and permutation the
             other half.
@@ -46,12 +43,7 @@ class MaskingOptions:
     ngram: int = 3
     favor_shorter_ngram: bool = True
     do_whole_word_mask: bool = True
-    replacement_unit: str = "piece"
     do_permutation: bool = False
-
-    def __post_init__(self):
-        if self.replacement_unit not in ("piece", "span"):
-            raise InputError(f"replacement_unit must be piece or span. Received: {self.replacement_unit}")
 
 
 class Masking(typing.NamedTuple):
@@ -110,14 +102,12 @@ def mask_batch(
     starts_word = tf.equal(token_boundary, 1) if options.do_whole_word_mask else tf.ones_like(maskable)
     mask_budget, permutation_budget = _budgets(features["input_mask"], options)
 
-    spans = _choose_spans(maskable, starts_word, row_begins, mask_budget, options, seeds[:2])
-    chosen = spans > 0
+    chosen = _choose(maskable, starts_word, row_begins, mask_budget, options, seeds[:2])
     masked = _positions_of(chosen)
-    replacements = _draw_replacements(tf.gather(ids, masked), tf.gather(spans, masked), options, tokens, seeds[2:4])
-    new_ids = _replace(ids, masked, replacements)
+    new_ids = _replace(ids, masked, _draw_replacements(tf.gather(ids, masked), tokens, seeds[2:4]))
     if options.do_permutation:
         free = maskable & ~chosen
-        is_permuted = _choose_spans(free, starts_word, row_begins, permutation_budget, options, seeds[4:6]) > 0
+        is_permuted = _choose(free, starts_word, row_begins, permutation_budget, options, seeds[4:6])
         permuted = _positions_of(is_permuted)
         new_ids = _replace(new_ids, permuted, tf.gather(ids, _shuffle_in_rows(permuted, shape[1], seeds[6])))
         chosen |= is_permuted
@@ -137,8 +127,8 @@ def _budgets(input_mask, options):
     return tf.minimum(wanted, options.max_predictions_per_seq - most_permuted), tf.minimum(wanted, most_permuted)
 
 
-def _choose_spans(maskable, starts_word, row_begins, budget, options, seeds):
-    """Returns int32 [B * S]: 0, or for chosen pieces 1, or with replacement by span the number of theirs, from 1."""
+def _choose(maskable, starts_word, row_begins, budget, options, seeds):
+    """Returns bool [B * S]: which pieces are chosen."""
     words, stretch_begins, stretch_ends = _find_words(maskable, starts_word)
     tiles = _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seeds[0])
     order = _shuffle_tiles(tiles.row_splits, seeds[1])
@@ -152,14 +142,11 @@ def _choose_spans(maskable, starts_word, row_begins, budget, options, seeds):
     rest = tf.gather(order, num_whole + tf.range(_NUM_FILL_TILES), batch_dims=1)
     rest_begins, rest_ends = _choose_words(words, tiles, rest, room, options)
 
-    spans = tf.ragged.range(
+    positions = tf.ragged.range(
         tf.concat([tf.gather(tiles.begins, whole), rest_begins], axis=0),
         tf.concat([tf.gather(tiles.ends, whole), rest_ends], axis=0),
-    )
-    numbers = tf.ones_like(spans.values)
-    if options.replacement_unit == "span":
-        numbers += tf.cast(spans.value_rowids(), tf.int32)
-    return tf.math.unsorted_segment_sum(numbers, spans.values, tf.size(maskable))
+    ).values
+    return tf.math.unsorted_segment_sum(tf.ones_like(positions), positions, tf.size(maskable)) > 0
 
 
 def _find_words(maskable, starts_word):
@@ -241,8 +228,8 @@ def _choose_words(words, tiles, rest, room, options):
     """Chooses words of `rest`, int32 [B, _NUM_FILL_TILES], the next tiles, of which the first doesn't fit whole.
 
     Returns:
-        int32 positions where spans begin and end: for each row the leading words of the first tile, maybe none, as one
-        span; then each word that fits as a span of its own.
+        int32 positions where what is chosen begins and ends: for each row the leading words of the first tile together,
+        maybe none; then each word that fits.
     """
     words = tf.pad(words, [[0, options.ngram + 1]], constant_values=tiles.ends[-1])
     borders = tf.gather(words, tf.gather(tiles.first_words, rest)[:, :, None] + tf.range(options.ngram + 1))
@@ -264,11 +251,9 @@ def _choose_words(words, tiles, rest, room, options):
     return tf.concat([begins[:, 0], filler_begins], axis=0), tf.concat([leading_ends, filler_ends], axis=0)
 
 
-def _draw_replacements(ids, spans, options, tokens, seeds):
-    """Returns int32 ids that take the place of masked pieces, given by their ids and the numbers of their spans."""
+def _draw_replacements(ids, tokens, seeds):
+    """Returns int32 ids that take the place of masked pieces, given by their ids."""
     fates = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
-    if options.replacement_unit == "span":
-        fates = tf.gather(fates, tf.unique(spans).idx)
     random_index = tf.random.stateless_uniform(tf.shape(ids), seeds[1], 0, len(tokens.real_piece_ids), tf.int32)
     random_ids = tf.gather(tf.constant(tokens.real_piece_ids), random_index)
     replacements = tf.where(fates < MASK_SHARE + KEEP_SHARE, ids, random_ids)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masking_batches import CLS_ID, MASK_ID, PAD_ID, REAL_IDS, SEP_ID, TOKENS, chosen_positions, make_batch, mask
 
-from albert_tf.errors import InputError
 from albert_tf.pretraining_data.masking import (
     MaskingOptions,
     default_max_predictions,
@@ -28,7 +27,6 @@ all_options = st.builds(
     ngram=st.integers(1, 4),
     favor_shorter_ngram=st.booleans(),
     do_whole_word_mask=st.booleans(),
-    replacement_unit=st.sampled_from(["piece", "span"]),
     do_permutation=st.booleans(),
 )
 mask_seeds = st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
@@ -137,7 +135,7 @@ def test_sequence_without_a_word_that_fits_is_left_alone():
 
 @pytest.mark.parametrize("do_permutation", [False, True])
 def test_padding_and_empty_batches_are_left_alone(do_permutation):
-    options = MaskingOptions(4, replacement_unit="span", do_permutation=do_permutation)
+    options = MaskingOptions(4, do_permutation=do_permutation)
     features = make_batch([([1] * 5, [1] * 5)] * 2)
     features = {name: np.concatenate([np.zeros_like(values), values]) for name, values in features.items()}
     masked = mask(features, options)
@@ -164,7 +162,7 @@ def test_word_that_follows_a_separator_is_one_even_if_the_record_does_not_say_so
 
 def test_masks_follow_from_the_seed():
     features = make_batch([([1] * 20, [1] * 20)] * 8)
-    options = MaskingOptions(14, replacement_unit="span", do_permutation=True)
+    options = MaskingOptions(14, do_permutation=True)
     first, again, other = (mask(features, options, seed) for seed in ([3, 4], [3, 4], [3, 5]))
     for name, values in first.items():
         np.testing.assert_array_equal(values, again[name])
@@ -176,7 +174,7 @@ def test_masks_follow_from_the_seed():
 @pytest.mark.slow
 @pytest.mark.parametrize("drop_remainder", [False, True])
 def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
-    options = MaskingOptions(7, replacement_unit="span", do_permutation=drop_remainder)
+    options = MaskingOptions(7, do_permutation=drop_remainder)
     features = make_batch([([1] * 20, [2] * 10), ([1, 2, 3],), ([1] * 3, [2] * 2, [3])] * 2)
     batches = tf.data.Dataset.from_tensor_slices(features).batch(4, drop_remainder=drop_remainder)
     dataset = batches.map(lambda batch: mask_batch(batch, options, TOKENS, tf.constant([1, 2])))
@@ -209,11 +207,6 @@ def test_probabilities_of_ngrams():
 def test_default_limit_never_cuts_masking_short(length, probability, expected):
     assert default_max_predictions(length, probability) == expected
     assert default_max_predictions(length, probability, do_permutation=True) == 2 * expected
-
-
-def test_unknown_replacement_unit_is_refused():
-    with pytest.raises(InputError, match="must be piece or span"):
-        MaskingOptions(20, replacement_unit="word")
 
 
 @pytest.mark.slow

@@ -198,35 +198,11 @@ def test_chosen_pieces_become_mask_themselves_or_random_pieces():
     assert abs(chi_square_z_score(counts[REAL_IDS], counts.sum() / len(REAL_IDS))) < MAX_Z
 
 
-def test_pieces_of_a_span_share_their_fate():
-    fates = fates_of_chosen(
-        ([3] * 6, [3] * 5), MaskingOptions(12, 0.5, ngram=1, replacement_unit="span"), times=27_000
-    ).reshape(-1, 3)
-    is_mask, stays = fates == MASK_ID, fates == UNK_ID
-    for is_alike, share in ((is_mask, 0.8), (stays, 0.1)):
-        np.testing.assert_array_equal(is_alike.any(axis=1), is_alike.all(axis=1))
-        assert abs(z_score(is_alike[:, 0].sum(), len(fates), share)) < MAX_Z
-    # Random pieces of a span are drawn one by one.
-    random_pieces = fates[~(is_mask | stays)[:, 0]]
-    equal = random_pieces[:, 0] == random_pieces[:, 1]
-    assert abs(z_score(equal.sum(), len(equal), 1 / len(REAL_IDS))) < MAX_Z
-
-
-@pytest.mark.parametrize("unit", ["piece", "span"])
-def test_words_of_an_ngram_are_one_span(unit):
-    # Of the first n-gram there is room for two words. If it has only one, the second word is another n-gram's.
-    num_words = 10
-    share_in_ngram = sum(
-        probability * np.mean([len(tile) > 1 for tile in tiling])
-        for tiling, probability in tilings((1,) * num_words, HARMONIC[3]).items()
-    )
-    alike_by_chance = 0.8**2 + 0.1**2 + 0.1**2
-    expected = alike_by_chance + (1 - alike_by_chance) * share_in_ngram * (unit == "span")
-    options = MaskingOptions(2, 0.5, replacement_unit=unit)
-    fates = fates_of_chosen(([1] * num_words,), options, times=51_000)
+def test_pieces_of_a_word_have_fates_of_their_own():
+    fates = fates_of_chosen(([2] * 10,), MaskingOptions(2, 0.5, ngram=1), times=51_000)
     kinds = np.select([fates == MASK_ID, fates == UNK_ID], [0, 1], 2)
     alike = kinds[:, 0] == kinds[:, 1]
-    assert abs(z_score(alike.sum(), len(alike), expected)) < MAX_Z
+    assert abs(z_score(alike.sum(), len(alike), 0.8**2 + 0.1**2 + 0.1**2)) < MAX_Z
 
 
 def permuted_positions(row, options, times, monkeypatch):

@@ -8,6 +8,7 @@ import tensorflow as tf
 from refusals import refuses
 
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
+from albert_tf.pretraining_data.manifest import read_manifest
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -47,6 +48,14 @@ def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edi
     refuses(
         "manifest.json, of version .*, has masking_options that this version .* doesn't know", find, folder / "train*"
     )
+
+
+def test_pieces_were_replaced_one_by_one(find, folder, edit_manifest):
+    assert read_manifest(str(folder / "manifest.json"))["options"]["masking_options"]["replacement_unit"] == "piece"
+    edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(replacement_unit="span"))
+    refuses("manifest.json says replacement_unit=span, and this version", find, folder / "train*")
+    edit_manifest(lambda manifest: manifest["options"]["masking_options"].pop("replacement_unit"))
+    assert find(folder / "train*").masking.options.max_predictions_per_seq == 5
 
 
 # The others have records of their own.

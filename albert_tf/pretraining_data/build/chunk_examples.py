@@ -15,7 +15,7 @@ from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.build.mentions import MentionMarks, load_names
 from albert_tf.pretraining_data.languages import languages_of
-from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
+from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN, written_masking_options
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
@@ -66,6 +66,10 @@ class BuilderOptions:
     def marks_mentions(self) -> bool:
         """Whether records tell where pieces lie in mentions of entities."""
         return bool(self.names_sha256)
+
+    def to_dict(self) -> dict:
+        """Returns the options by name, as manifests and builds that are not finished hold them."""
+        return {**dataclasses.asdict(self), "masking_options": written_masking_options(self.masking_options)}
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:

@@ -1,7 +1,6 @@
 """What a build writes into the manifest, and the checks before it."""
 
 import collections
-import dataclasses
 import os
 
 import numpy as np
@@ -73,7 +72,7 @@ def make_manifest(
         "vocab_size": len(tokenizer.vocabulary),
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": written_options(dataclasses.asdict(options)),
+        "options": written_options(options.to_dict()),
         "features": {
             **features_of(packing, options.sources),
             **({MENTIONS_FEATURE: None} if options.marks_mentions else {}),
@@ -155,7 +154,7 @@ def describe_finished(
         or manifest.get(_INPUT_SOURCES) != _sources_of(reader, options).get(_INPUT_SOURCES)
         or manifest.get("text_field", reader.text_field) != reader.text_field
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
-        or decisive_options(manifest.get("options")) != decisive_options(dataclasses.asdict(options))
+        or decisive_options(manifest.get("options")) != decisive_options(options.to_dict())
         or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
     ):
         return None

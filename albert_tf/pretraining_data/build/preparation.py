@@ -126,7 +126,7 @@ def _make_plan(reader, tokenizer, options, shards):
         "version": albert_tf.__version__,
         "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
         "vocabulary or tokenizer settings": tokenizer.identity,
-        **dataclasses.asdict(options),
+        **options.to_dict(),
         "on_bad_text": reader.on_bad_text,
         "text_field": reader.text_field,
         "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],

@@ -1,7 +1,6 @@
 """Shards hold the whole corpus, split by document, and are the same each time."""
 
 import collections
-import dataclasses
 import itertools
 import json
 import pathlib
@@ -132,7 +131,7 @@ def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, 
     expected_options = BuilderOptions(32, MaskingOptions(5), dupe_factor=2, held_out_fraction=0.3)
     # Of text whose language nobody told, nothing is said of it, nor of names of which there are none.
     unsaid = {"sources": (), "names_sha256": "", "num_names": 0}
-    assert {**manifest["options"], **unsaid} == dataclasses.asdict(expected_options)
+    assert {**manifest["options"], **unsaid} == expected_options.to_dict()
     assert not unsaid.keys() & manifest["options"].keys()
     assert "sources" not in manifest["options"] and "source_per_input_file" not in manifest
 

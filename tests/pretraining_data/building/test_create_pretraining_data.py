@@ -70,7 +70,6 @@ def test_flags_reach_the_builder(create, read_manifest):
         "sentence_pair": "document_sentences",
         "sentence_splitter": "rule",
         "deduplicate": True,
-        "replacement_unit": "span",
         "do_permutation": True,
     }
     assert create(**flag_values).code == 0
@@ -78,6 +77,7 @@ def test_flags_reach_the_builder(create, read_manifest):
     masking_options = options.pop("masking_options")
     packed = {"packing": "document_sentences", "objective": "roberta"}
     del flag_values["sentence_pair"]
+    assert masking_options.pop("replacement_unit") == "piece"
     assert options | masking_options == flag_values | packed | {"max_seq_length": 32, "held_out_fraction": 0.3}
 
 
