@@ -40,13 +40,13 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeyp
     run = tmp_path / "fitted"
     fitted = albert_tf.fit(TEXTS, labels, model=model, output_dir=run, num_train_epochs=3)
     assert set(fitted.predict(["좋다"])[0]["probabilities"]) == {"0", "1"}
-    assert fitted.results["num_examples"] == 2 and 0 <= fitted.results["accuracy"] <= 1
+    assert fitted.results["num_examples"] == 5 and 0 <= fitted.results["accuracy"] <= 1
     flags = {
         "task_name": "jsonl",
         "data_dir": run / "data",
         "text_column": "text",
         "init_checkpoint": model,
-        "dev_fraction": 0.1,
+        "dev_fraction": 0.25,
         "early_stopping": 5,
         "num_train_epochs": 3,
         "do_train": True,
