@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList
+from albert_tf.mentions.trie import build_trie, find_sequences
 from albert_tf.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -48,10 +48,10 @@ def read_sentences(path):
             yield None if {"<", ">"} & {*text} else (text, names)
 
 
-def find_mentions(texts, tokenizer, finder):
+def find_mentions(texts, tokenizer, trie, sizes):
     """Returns for each text the places of what is found in it."""
     ids, begins, ends = tokenizer.encode_with_offsets(tf.constant(texts))
-    _, lengths = (values.numpy() for values in finder.find(ids.to_tensor()))
+    _, lengths = (values.numpy() for values in find_sequences(trie, sizes, ids.to_tensor()))
     found = []
     for row, begins_of_row, ends_of_row in zip(lengths, begins.to_list(), ends.to_list()):
         found.append({(begins_of_row[i], ends_of_row[i + row[i] - 1]) for i in np.flatnonzero(row).tolist()})
@@ -67,12 +67,12 @@ def main(_):
     forms = dict.fromkeys(text[begin:end] for text, spans in sentences for begin, end in sorted(spans))
     names = NameList.from_rows([(form, "") for form in forms], tokenizer)
     print(f"{len(names):,} names; left out: {names.tell_left_out() or 'none'}")
-    finder = MentionFinder.of(names, tokenizer)
+    trie, sizes = build_trie(names.pieces, tokenizer.starts_word)
     marked, found_of = collections.Counter(), collections.Counter()
     num_found = num_right = 0
     for first in range(0, len(sentences), _AT_ONCE):
         texts, of_texts = zip(*sentences[first : first + _AT_ONCE])
-        for text, spans, found in zip(texts, of_texts, find_mentions(list(texts), tokenizer, finder)):
+        for text, spans, found in zip(texts, of_texts, find_mentions(list(texts), tokenizer, trie, sizes)):
             num_found, num_right = num_found + len(found), num_right + len(found & spans)
             for begin, end in spans:
                 if begin and text[begin - 1].isalnum():

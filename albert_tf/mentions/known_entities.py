@@ -12,9 +12,8 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_bytes, read_text
-from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList
-from albert_tf.mentions.trie import Trie, TrieSizes
+from albert_tf.mentions.trie import Trie, TrieSizes, build_trie
 from albert_tf.tokenization import Tokenizer
 
 ENTITIES_FILE, VECTORS_FILE = "entities.txt", "entity_vectors.npy"
@@ -86,12 +85,12 @@ def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source:
     digest.update(vectors.tobytes())
     rows = [(name, str(number)) for number, name in enumerate(entities)]
     names = NameList.from_rows(rows, tokenizer, source)
-    finder = MentionFinder.of(names, tokenizer)
+    trie, sizes = build_trie(names.pieces, tokenizer.starts_word)
     told = f"{len(names):,} entities of {len(rows):,} have names that can be found"
     if names.left_out:
         told += f"; left out: {names.tell_left_out()}"
     kept = [int(number) for number in names.identifiers]
-    return KnownEntities(names.names, vectors[kept], finder.trie, finder.sizes, told, digest.hexdigest())
+    return KnownEntities(names.names, vectors[kept], trie, sizes, told, digest.hexdigest())
 
 
 def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[str], np.ndarray]:

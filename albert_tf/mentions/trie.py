@@ -1,5 +1,8 @@
 """Finds sequences of ids in batches of ids, with TensorFlow ops of static shapes: in a pipeline as well as on a TPU.
 
+Of names' pieces it finds mentions: a sequence begins where a word does and ends anywhere, also within a word, so that a
+josa after a name stays outside. Special tokens and padding are in no name, and so in no mention.
+
 The sequences are a trie, and all places of a batch walk down it at once, one step for each id of the longest one. Its
 edges lie in a hash table, which compares what it finds, so that a collision is never taken for a sequence.
 """

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import MAX_PIECES_OF_NAME, NameList, read_names
+from albert_tf.mentions.trie import build_trie, find_sequences
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -90,7 +90,7 @@ def test_scheme_whose_pieces_do_not_tell_where_words_begin_is_refused(tmp_path):
 def test_josa_stays_outside_of_the_mention(tokenizer):
     names = NameList.from_rows([("이순신", ""), ("서울", ""), ("서울 대학교", "")], tokenizer)
     ids = tokenizer.encode_ids(["이순신은 서울 대학교에, 서울에"]).to_tensor()
-    numbers, lengths = MentionFinder.of(names, tokenizer).find(ids)
+    numbers, lengths = find_sequences(*build_trie(names.pieces, tokenizer.starts_word), ids)
     pieces = [tokenizer.vocabulary.pieces[each] for each in ids[0]]
     places = np.flatnonzero(numbers[0]).tolist()
     assert [pieces[p : p + n] for p, n in zip(places, tf.gather(lengths[0], places).numpy())] == [

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.files import write_text
-from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList, read_names
+from albert_tf.mentions.trie import build_trie, find_sequences
 from albert_tf.pretraining_data.packing.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, ranges
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import SEP
@@ -39,7 +39,7 @@ class MentionMarks:
     """
 
     def __init__(self, names: NameList, tokenizer: Tokenizer):
-        self._finder = MentionFinder.of(names, tokenizer)
+        self._trie, self._sizes = build_trie(names.pieces, tokenizer.starts_word)
         self._between = tokenizer.vocabulary.id_of(SEP)
 
     def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
@@ -53,7 +53,7 @@ class MentionMarks:
         places = np.arange(len(ids)) + np.repeat(np.arange(len(borders) - 1), np.diff(borders))
         row = np.full(len(ids) + len(borders), self._between, np.int32)
         row[places] = ids
-        _, lengths = self._finder.find(tf.constant(row[None]))
+        _, lengths = find_sequences(self._trie, self._sizes, tf.constant(row[None]))
         lengths = lengths.numpy()[0, places]
         begins = np.flatnonzero(lengths)
         ends = begins + lengths[begins]

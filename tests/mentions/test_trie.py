@@ -1,12 +1,14 @@
 """Mentions of names in batches of pieces, compared with a search written in plain Python."""
 
+import functools
+
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.mentions.finder import MentionFinder
+from albert_tf.mentions.trie import build_trie, find_sequences
 
 # Pieces 1 to 4 begin words, 5 to 8 go on with one; 0 pads and 9 is a special token, of which no name has any.
 STARTS_WORD = np.array([True] * 5 + [False] * 4 + [True])
@@ -31,8 +33,12 @@ def reference(row, names):
     return numbers, lengths
 
 
+def finder(names, starts_word=STARTS_WORD):
+    return functools.partial(find_sequences, *build_trie(names, starts_word))
+
+
 def found(names, rows):
-    return [values.numpy().tolist() for values in MentionFinder(names, STARTS_WORD).find(tf.constant(rows, tf.int32))]
+    return [values.numpy().tolist() for values in finder(names)(tf.constant(rows, tf.int32))]
 
 
 @hypothesis.given(NAMES, st.data())
@@ -69,20 +75,20 @@ def test_many_names_are_told_apart():
     drawn = generator.integers(0, [15_000, vocab_size, vocab_size], (20_000, 3))
     names = list({tuple(name) for name in drawn.tolist()})
     rows = np.array(names)
-    finder = MentionFinder(names, starts_word)
-    numbers, lengths = (values.numpy() for values in finder.find(tf.constant(rows, tf.int32)))
+    find = finder(names, starts_word)
+    numbers, lengths = (values.numpy() for values in find(tf.constant(rows, tf.int32)))
     np.testing.assert_array_equal(numbers[:, 0], np.arange(len(names)) + 1)
     np.testing.assert_array_equal(lengths[:, 0], 3)
     rows[:, 2] = (rows[:, 2] + 1) % vocab_size
     is_name = np.array([tuple(row) in set(names) for row in rows[:100].tolist()])
     assert not is_name.any()
-    assert not finder.find(tf.constant(rows[:100], tf.int32))[0].numpy().any()
+    assert not find(tf.constant(rows[:100], tf.int32))[0].numpy().any()
 
 
 def test_shapes_are_static_and_it_compiles():
-    finder = MentionFinder([(1, 5), (1, 5, 2), (2, 3)], STARTS_WORD)
-    find = tf.function(finder.find, jit_compile=True)
+    plainly = finder([(1, 5), (1, 5, 2), (2, 3)])
+    find = tf.function(plainly, jit_compile=True)
     ids = tf.constant([[1, 5, 2, 3, 0], [2, 3, 1, 5, 6]], tf.int32)
     assert all(output.shape == [2, 5] for output in find.get_concrete_function(ids).outputs)
-    for compiled, plain in zip(find(ids), finder.find(ids)):
+    for compiled, plain in zip(find(ids), plainly(ids)):
         np.testing.assert_array_equal(compiled, plain)
