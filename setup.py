@@ -67,6 +67,7 @@ setup(
     extras_require={
         "vocab": ["kiwipiepy>=0.24,<0.25"],
         "parquet": ["pyarrow>=15,<27"],
+        "datasets": ["datasets>=4,<6"],  # to read the folders that it saves
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
         # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.

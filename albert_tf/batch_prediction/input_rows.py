@@ -33,7 +33,7 @@ class Asked(typing.NamedTuple):
 class InputRows:
     """The rows of a file, and what each asks.
 
-    JSON, CSV, Parquet and Arrow files have columns, and so have others whose first line names those that are read; a
+    JSON, CSV and Parquet files have columns, and so have others whose first line names those that are read; a
     file that the model was trained or evaluated on is understood as it was there. Of any other file each line is a
     text; where an input is several texts, there are tabs between them. JSON lines may also be strings, where an input
     is one text.

@@ -11,7 +11,7 @@ from albert_tf.cli import command
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.files import gfile_for, match_files
 
-_OTHER_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".gz")
+_OTHER_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 
 
 def define_flags(

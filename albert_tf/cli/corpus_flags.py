@@ -11,7 +11,7 @@ def define_corpus_flags() -> None:
     flags.DEFINE_list(
         "input_file",
         None,
-        "Text or .jsonl files, .gz too, .parquet or .arrow; comma-separated paths, globs or folders, also those that "
+        "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders, also those that "
         "datasets has saved.",
     )
     flags.DEFINE_string(

@@ -28,8 +28,8 @@ def define_flags():
         "text", [], "A text to continue; the result is printed. Give the flag several times for several texts."
     )
     answered_file.define_flags(
-        "Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv, "
-        ".parquet or .arrow; .gz too.",
+        "Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv "
+        "or .parquet; .gz too.",
         "JSON lines to write, one for each line of the input, in its order.",
         'The column to read, or several that are joined; by default "text".',
         "Number of texts in a batch.",

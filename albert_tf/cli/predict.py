@@ -16,7 +16,7 @@ def define_flags():
         "model_dir", None, "Folder of a fine-tuned model, or what export_model.py --format=litert has written."
     )
     answered_file.define_flags(
-        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow with the columns "
+        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns "
         "of the training file; .gz too.",
         "JSON lines to write, one for each line of the input, in its order.",
         "Columns to read; by default the training file's, or else the task's.",

@@ -27,7 +27,7 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("model_dir", SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
     answered_file.define_flags(
-        "What to score, a text a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow; .gz too.",
+        "What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too.",
         "Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
         'The column to read, or several that are joined; by default "text".',
         "Number of inputs computed at once; with a masked model, each is a text with one piece masked.",

@@ -1,7 +1,7 @@
 """The formats that a corpus may have, each read as batches of lines.
 
-Text: one sentence a line, a blank line between documents. JSON lines, Parquet and Arrow: one document a line or row, in
-a field or column of text whose lines are its sentences, or in several, one after the other. Text and JSON lines may be
+Text: one sentence a line, a blank line between documents. JSON lines and tables: one document a line or row, in a field
+or column of text whose lines are its sentences, or in several, one after the other. Text and JSON lines may be
 gzip files. A bad line is skipped or mended on request, but a file whose lines are mostly bad is refused: it is not what
 its name says.
 """
@@ -25,7 +25,7 @@ CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 
-# A line of JSON, or a row of a Parquet or Arrow file.
+# A line of JSON, or a row of a table.
 MAX_BYTES_PER_DOCUMENT = 1 << 26
 
 # A file whose lines are mostly bad is refused if it has at least this many bad ones: at its end, and before that.

@@ -1,28 +1,24 @@
 """Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
 
-At most one chunk is in memory at a time, however large a file, document or line is; for JSON lines and Parquet, one
-document, and for Arrow, one batch of rows.
+At most one chunk is in memory at a time, however large a file, document or line is; for JSON lines and tables, one
+document.
 """
 
 import collections.abc
 import dataclasses
 import io
 import itertools
-import os
 
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
-from albert_tf.saved_datasets import is_cache, is_saved_dataset, saved_files, saved_splits
+from albert_tf.saved_datasets import TRAIN_SPLIT, is_saved, saved_splits
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
 CHARACTERS_PER_CHUNK = 1 << 20
-
-# What is read of several that datasets has saved: the others are there to evaluate on.
-_TRAIN_SPLIT = "train"
 
 _COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
 
@@ -129,41 +125,32 @@ def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     """Returns the files that paths, globs or folders name, sorted, each once; `CORPUS_ENDINGS` says which of a folder.
 
-    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict. What
-    is not read, of that or of what else `datasets` keeps in a folder, is printed.
+    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict; the
+    other splits, which are there to evaluate on, are named in a line that is printed.
 
     Raises:
         InputError: One of them names no file, or a folder can't be read; names the flag.
     """
     patterns = [path for pattern in patterns for path in _saved_files(pattern, flag)]
-    paths = match_files(patterns, flag, CORPUS_ENDINGS)
-    cached = [path for path in paths if is_cache(path) and path not in patterns]
-    if cached and len(cached) < len(paths):
-        print(
-            f"warning: {cached[0]} belongs to the cache of datasets and is not read; name it explicitly to read it",
-            flush=True,
-        )
-        return [path for path in paths if path not in cached]
-    return paths
+    return match_files(patterns, flag, CORPUS_ENDINGS)
 
 
 def _saved_files(pattern, flag):
     """Returns the files of a folder that `datasets` has saved, or else the pattern alone."""
     folder = pattern.rstrip("/")
-    if is_saved_dataset(folder):
-        return saved_files(folder)
-    splits = saved_splits(folder)
-    if not splits:
+    if not is_saved(folder):
         return [pattern]
-    if _TRAIN_SPLIT not in splits:
+    splits = saved_splits(folder)
+    if TRAIN_SPLIT not in splits:
         raise InputError(
-            f"`{flag}`: {folder} has no split {_TRAIN_SPLIT} to read, but it has {', '.join(splits)}; name the "
+            f"`{flag}`: {folder} has no split {TRAIN_SPLIT} to read, but it has {', '.join(splits)}; name the "
             "folder of one of them"
         )
-    others = [name for name in splits if name != _TRAIN_SPLIT]
-    unread = f", and {', '.join(others)} not; name the folders of the splits to read others" if others else ""
-    print(f"{folder}: of its splits, {_TRAIN_SPLIT} is read{unread}", flush=True)
-    return saved_files(os.path.join(folder, _TRAIN_SPLIT))
+    others = [name for name in splits if name != TRAIN_SPLIT]
+    if others:
+        unread = f"and {', '.join(others)} not; name the folders of the splits to read others"
+        print(f"{folder}: of its splits, {TRAIN_SPLIT} is read, {unread}", flush=True)
+    return splits[TRAIN_SPLIT]
 
 
 @dataclasses.dataclass
@@ -172,11 +159,12 @@ class CorpusReader:
 
     Attributes:
         paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl",
-            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, ".arrow" Arrow, all else text.
+            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, ".arrow" a file that `datasets`
+            has saved, all else text.
         on_bad_text: What to do with a line that is not UTF-8: "fail", "skip" it, or "replace" the bad bytes by U+FFFD
             (which the tokenizer's normalisation removes). A line of JSON or a row that holds no document can't be
             mended: "replace" skips it.
-        text_field: The field of a JSON object, or column of a Parquet or Arrow file, that holds the text. Of several,
+        text_field: The field of a JSON object, or column of a table, that holds the text. Of several,
             `title,text`, each text begins on a line of its own.
         num_bad_lines: How many such lines were skipped or mended since `lines` last began.
         num_bytes: Size of the text that was read since then, decompressed.

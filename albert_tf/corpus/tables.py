@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, told by the ends of their names: their columns, texts, and the names of their labels."""
+"""Files of tables, told by the ends of their names: their columns, texts, and the names of their labels."""
 
 import collections.abc
 import contextlib
@@ -7,13 +7,14 @@ import json
 import os
 
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.corpus.table_file import ArrowFile, ParquetFile, SeekableFile, TableFile
+from albert_tf.corpus.table_file import SeekableFile, TableFile
 from albert_tf.errors import InputError, first_line, with_extra
 from albert_tf.files import reading
+from albert_tf.saved_datasets import is_saved
 from albert_tf.text_fields import columns_of
 
-_FORMATS = {".parquet": ParquetFile, ".arrow": ArrowFile}
-TABLE_ENDINGS = tuple(_FORMATS)
+# Of Arrow those files alone are read that datasets has saved in a folder.
+TABLE_ENDINGS = _, _ARROW = ".parquet", ".arrow"
 
 
 @contextlib.contextmanager
@@ -22,23 +23,25 @@ def open_table(path: str) -> collections.abc.Iterator[TableFile]:
 
     Raises:
         BadCorpusError: The file isn't a whole one of the format that its name says.
-        InputError: It can't be read, or pyarrow is not installed.
+        InputError: It can't be read, pyarrow is not installed, or it is Arrow's, and in no folder of `datasets`.
     """
+    folder, name = os.path.split(path)
+    if path.endswith(_ARROW) and (name.startswith("cache-") or not is_saved(folder)):
+        raise InputError(
+            f"{path} is a part or the cache of a data set; name the folder that datasets saved, or save it as Parquet"
+        )
     try:
         import pyarrow
     except ImportError as error:
         raise InputError(
             f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
         ) from error
-    ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]  # compressed as a whole it is not a whole one
-    open_file = _FORMATS[ending]
     with reading(path) as file:
         try:
-            yield open_file(SeekableFile(file), path)
+            yield TableFile(SeekableFile(file), path)
         except (pyarrow.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
-            raise BadCorpusError(
-                f"can't read {path}: not a whole {open_file.form} file ({first_line(error)})"
-            ) from error
+            form = "Arrow" if path.endswith(_ARROW) else "Parquet"
+            raise BadCorpusError(f"can't read {path}: not a whole {form} file ({first_line(error)})") from error
 
 
 def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:

@@ -14,7 +14,7 @@ from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
 from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import load_json
-from albert_tf.saved_datasets import is_saved_dataset
+from albert_tf.saved_datasets import is_saved
 
 # RACE's folders in train/, dev/ and test/.
 LEVELS = ("middle", "high")
@@ -135,7 +135,7 @@ def _articles(path, levels):
     """Yields (source, text, level) of each article in one of RACE's folders."""
     folders = [(level, os.path.join(path, level)) for level in levels]
     folders = [(level, folder) for level, folder in folders if tf.io.gfile.isdir(folder)]
-    if not folders and is_saved_dataset(path):
+    if not folders and is_saved(path):
         raise InputError(
             f"{path} is a folder that datasets has saved; write JSON lines of passage, question, options and answer, "
             "and choose `task_name=jsonl`"

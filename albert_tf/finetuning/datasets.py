@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import tell_once
-from albert_tf.saved_datasets import is_saved_dataset, saved_files, saved_splits
+from albert_tf.saved_datasets import is_saved, saved_splits
 
 # The names that a file may have; in place of one there may be several, of files that belong together. A name that ends
 # in a slash is that of a split that the library datasets has saved.
@@ -252,7 +252,7 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
             return tuple(os.path.join(data_dir, name) for name in found)
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
     named = " or ".join(flat[:_MOST_NAMED]) + (" ..." if len(flat) > _MOST_NAMED else "")
-    if is_saved_dataset(data_dir) or saved_splits(data_dir):
+    if is_saved(data_dir):
         raise InputError(f"`data_dir={data_dir}` has no {named}, but is a folder that datasets has saved; {_OF_SAVED}")
     raise InputError(f"`data_dir={data_dir}` has no {named}; give the file that name{there_is}")
 
@@ -264,26 +264,16 @@ def _list(folder, extensions):
 
 
 def _find_split(data_dir, names):
-    """Returns the files of the first of some splits that is in a folder that `datasets` has saved.
-
-    A folder of one Dataset is what is trained on.
-    """
-    if is_saved_dataset(data_dir):
-        if names[0] == _PARTS[0]:
-            return saved_files(data_dir)
-        raise InputError(
-            f"`data_dir={data_dir}` is a single Dataset, which is used for training, so there is no {names[0]}; "
-            "save a DatasetDict, which has splits"
-        )
-    splits = saved_splits(data_dir)
+    """Returns the files of the first of some splits that is in a folder that `datasets` has saved."""
+    splits = saved_splits(data_dir) if is_saved(data_dir) else {}
     found = [name for name in names if name in splits]
     if not found:
-        there_is = f"there is {', '.join(splits[:5])}" if splits else "datasets has saved nothing there"
+        there_is = f"there is {', '.join(list(splits)[:5])}" if splits else "datasets has saved nothing there"
         raise InputError(f"`data_dir={data_dir}` has no split {' or '.join(names)} ({there_is}); save one of that name")
     unread = [name for name in found[1:] if (found[0] in DEV_NAMES) == (name in DEV_NAMES)]
     if unread:
         tell_once(f"warning: of {data_dir}, {found[0]} is read, and {', '.join(unread)} is not; is that right?")
-    return saved_files(os.path.join(data_dir, found[0]))
+    return splits[found[0]]
 
 
 def _files_called(name, there, data_dir):

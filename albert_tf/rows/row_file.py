@@ -1,4 +1,4 @@
-"""Rows of tab-separated, CSV, JSON, JSON lines, Parquet and Arrow files, told by the ends of their names."""
+"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
 
 import collections.abc
 import csv
@@ -22,8 +22,8 @@ class Row(typing.NamedTuple):
     """One row of a file.
 
     Attributes:
-        number: Its line, or in lists of JSON, Parquet and Arrow files its number, from 1.
-        values: By column; text, or whatever a JSON, Parquet or Arrow file holds. Of JSON lines it is the line's value,
+        number: Its line, or in lists of JSON and Parquet files its number, from 1.
+        values: By column; text, or whatever a JSON or Parquet file holds. Of JSON lines it is the line's value,
             which need not be an object; of lines of text it is the text.
         error: What is wrong with it, a sentence that begins with the place; None if nothing is.
         content: What it is in the file, as bytes that tell it from others.
@@ -226,7 +226,7 @@ class RowFile(collections.abc.Iterable[Row]):
             except InputError as error:
                 yield self._bad_row(number, str(error), content, lines[-1].position)
 
-    # Parquet and Arrow.
+    # Parquet, and what datasets has saved.
 
     def _typed_rows(self):
         number = 0

@@ -152,17 +152,19 @@ def labelled(form, columns=("id", "document", "label")):
     return "".join({"csv": ",", "tsv": "\t", "txt": "\t"}[form].join(row) + "\n" for row in [columns, *rows])
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet", "arrow"])
+@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet"])
 def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, form):
-    if form in ("parquet", "arrow"):
+    if form == "parquet":
         columns = {name: [row[name] for row in LABELLED] for name in LABELLED[0]}
         path = write_table(tmp_path / f"in.{form}", columns)
     else:
         path = write(f"in.{form}", labelled(form.removesuffix(".gz")))
     assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0, 0)
     assert [answer["asked"] for answer in answers(tmp_path / "out.jsonl")] == ["좋다, 참", "나쁘다"]
-    typed = {name: f"{name.capitalize()}; document is read, id, label not" for name in ("parquet", "arrow")}
-    understood = {"jsonl": "JSON lines; document is read", **typed}
+    understood = {
+        "jsonl": "JSON lines; document is read",
+        "parquet": "Parquet; document is read, id, label not",
+    }
     separated = "comma" if "csv" in form else "tab"
     expected = understood.get(form, f"{separated}-separated; document is read, id, label not")
     assert capsys.readouterr().out == f"{path}: {expected}\n  the first: 좋다, 참\n"

@@ -4,7 +4,7 @@ import csv
 import json
 
 import numpy as np
-from tables import save_dataset
+from tables import save_splits
 
 from albert_tf.finetuning.datasets import DATASETS
 
@@ -20,7 +20,7 @@ def text_of(number):
 
 
 def write_rows(path, columns, rows):
-    """Writes rows in the form that the ending names; without one it is a folder that datasets would save."""
+    """Writes rows in the form that the ending names; without one it is a split that datasets saves."""
     extension = path.suffix
     path.parent.mkdir(parents=True, exist_ok=True)
     if extension == ".parquet":
@@ -29,7 +29,7 @@ def write_rows(path, columns, rows):
 
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict(zip(columns, row)) for row in rows]), path)
     elif not extension:
-        save_dataset(path, dict(zip(columns, map(list, zip(*rows)))))
+        save_splits(path.parent, **{path.name: dict(zip(columns, map(list, zip(*rows))))})
     elif extension in (".json", ".jsonl"):
         objects = [_nested(dict(zip(columns, row))) for row in rows]
         lines = [json.dumps(row, ensure_ascii=False) for row in objects]

@@ -1,70 +1,73 @@
-"""Folders that the library datasets saved are read as a corpus, and nothing beside their files."""
+"""Folders that the library datasets saved are read with it, and its caches are refused."""
 
-import json
+import sys
 
 import pytest
-from tables import save_dataset, save_splits
+from tables import save_dataset, save_splits, write_table
 
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.errors import InputError
-
-MUST_NAME = 'state.json must name .arrow files of its folder under "_data_files", each once; copy all of the folder'
-
-
-def sentences(folder):
-    return list(CorpusReader(find_corpus_files([str(folder)], "input_file")).sentences())
+from albert_tf.rows.row_file import RowFile
+from albert_tf.saved_datasets import saved_splits
 
 
-def test_folder_of_a_dataset_is_its_files_and_not_those_of_its_cache(tmp_path, capsys):
-    save_dataset(tmp_path / "saved", {"text": ["하나", "둘"]}, {"text": ["셋"]})
+def sentences(path):
+    return list(CorpusReader(find_corpus_files([str(path)], "input_file")).sentences())
+
+
+def test_folder_of_a_dataset_is_its_files(tmp_path, capsys):
+    save_dataset(tmp_path / "saved", {"text": ["하나\n둘", "셋"]}, num_shards=2)
     assert sentences(tmp_path / "saved") == ["하나", "둘", "셋"] == sentences(f"{tmp_path}/saved/")
     assert capsys.readouterr().out == ""
 
 
 def test_of_splits_train_is_read_and_the_others_are_named(tmp_path, capsys):
     folder = tmp_path / "saved"
-    save_splits(folder, test={"text": ["시험"]}, train={"text": ["하나"]}, unlabelled={"text": ["둘"]})
-    assert sentences(folder) == ["하나"] and sentences(folder / "unlabelled") == ["둘"]
-    expected = "of its splits, train is read, and test, unlabelled not; name the folders of the splits to read others"
+    save_splits(folder, test={"text": ["시험"]}, train={"text": ["하나"]})
+    assert sentences(folder) == ["하나"] and sentences(folder / "test") == ["시험"]
+    expected = "of its splits, train is read, and test not; name the folders of the splits to read others"
     assert capsys.readouterr().out == f"{folder}: {expected}\n"
     save_splits(tmp_path / "other", dev={"text": ["하나"]})
     with pytest.raises(InputError, match=r"`input_file`: .*/other has no split train to read, but it has dev; name"):
         sentences(tmp_path / "other")
 
 
-def test_cache_is_read_where_it_is_named_alone(tmp_path, capsys):
-    save_dataset(tmp_path / "saved", {"text": ["하나"]})
-    (tmp_path / "saved" / "state.json").unlink()
-    cache = f"{tmp_path}/saved/cache-0123456789abcdef.arrow"
-    for pattern in ("saved", "saved/*.arrow"):
-        assert sentences(tmp_path / pattern) == ["하나"]
-        warning = f"warning: {cache} belongs to the cache of datasets and is not read; name it explicitly to read it\n"
-        assert capsys.readouterr().out == warning
-    assert sentences(cache) == ["from the cache"]
+def test_labels_have_the_names_that_datasets_gave_them(tmp_path):
+    save_dataset(tmp_path / "saved", {"text": list("가나다"), "label": [1, 0, -1]}, {"label": ["부정", "긍정"]})
+    [path] = saved_splits(str(tmp_path / "saved"))["train"]
+    rows = RowFile(path)
+    assert [row.values for row in rows] == [
+        {"text": text, "label": label} for text, label in zip("가나다", ("긍정", "부정", None))
+    ]
+    assert rows.label_names == {"label": ("부정", "긍정")} and rows.form == "Arrow"
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ("{", "state.json, line 1: not valid JSON"),
-        ({}, MUST_NAME),
-        ({"_data_files": ["data.arrow"]}, MUST_NAME),
-        ({"_data_files": [{}]}, "state.json names null, which is not a file in"),
-        ({"_data_files": [{"filename": "../other/data.arrow"}]}, 'names "../other/data.arrow", which is not a file in'),
-        ({"_data_files": [{"filename": "gone.arrow"}]}, MUST_NAME),
-        ({"_data_files": [{"filename": "state.json"}]}, MUST_NAME),
-        ({"_data_files": [{"filename": "data-00000-of-00001.arrow"}] * 2}, MUST_NAME),
-        ({"_indices_data_files": [{"filename": "indices.arrow"}]}, "picks rows out of the files"),
-    ],
-)
-def test_folder_that_is_not_whole_is_refused(tmp_path, state, message):
+def test_folder_that_is_not_whole_is_refused(tmp_path):
     save_dataset(tmp_path / "saved", {"text": ["하나"]})
-    (tmp_path / "saved" / "state.json").write_text(state if isinstance(state, str) else json.dumps(state))
-    with pytest.raises(InputError, match=message):
+    (tmp_path / "saved" / "data-00000-of-00001.arrow").unlink()
+    with pytest.raises(InputError, match=r"datasets can't load .*/saved .*; copy or save it again") as error:
         sentences(tmp_path / "saved")
+    assert "\n" not in str(error.value)
 
 
-def test_splits_that_are_not_there_are_missed(tmp_path):
-    save_splits(tmp_path)
-    with pytest.raises(InputError, match=r"dataset_dict.json belongs to a data set whose splits are missing; copy"):
+@pytest.mark.parametrize("name", ["alone/data.arrow", "saved/cache-0123456789abcdef.arrow", "alone"])
+def test_cache_is_refused(tmp_path, name):
+    for folder in ("alone", "saved"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "alone" / "data.arrow").touch()
+    (tmp_path / "saved" / "cache-0123456789abcdef.arrow").touch()
+    (tmp_path / "saved" / "state.json").write_text("{}")
+    with pytest.raises(InputError, match="arrow is a part or the cache of a data set; name the folder that datasets"):
+        sentences(tmp_path / name)
+
+
+def test_without_datasets_a_folder_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "data.arrow").touch()
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(InputError, match=r"was saved by the library datasets, which is not installed; pip install .*"):
         sentences(tmp_path)
+    with pytest.raises(InputError, match=r"data.arrow was saved by the library datasets, which is not installed"):
+        RowFile(str(tmp_path / "data.arrow"))
+    write_table(tmp_path / "a.parquet", {"text": ["하나"]})
+    assert sentences(tmp_path / "*.parquet") == ["하나"]

@@ -1,20 +1,16 @@
-"""Documents come out of Parquet and Arrow files, one a row, in bounded memory, and what is no text is named."""
+"""Documents come out of Parquet files, one a row, in bounded memory, and what is no text is named."""
 
 import os
 import sys
 import tracemalloc
 
-import numpy
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tables import write_table
 
 from albert_tf.corpus.reader import CorpusReader, read_chunks
 from albert_tf.corpus.tables import open_table
 from albert_tf.errors import InputError
-from albert_tf.rows.row_file import RowFile
 
 
 @pytest.fixture
@@ -24,30 +20,12 @@ def pyarrow():
     return module
 
 
-@pytest.fixture(params=["parquet", "arrow", "arrow file"])
-def form(request):
-    """A format; Arrow has two."""
-    return request.param
-
-
 @pytest.fixture
-def name(form):
-    """The name of a file of the format."""
-    return f"corpus.{form.partition(' ')[0]}"
-
-
-@pytest.fixture
-def refusal(name):
-    """What is said of a file that is not whole."""
-    return f"not a whole {name.removeprefix('corpus.').capitalize()} file"
-
-
-@pytest.fixture
-def write(tmp_path, form, name):
+def write(tmp_path):
     """Writes columns and returns the path."""
 
     def write_file(columns, **options):
-        return write_table(tmp_path / name, columns, is_stream=form == "arrow", **options)
+        return write_table(tmp_path / "corpus.parquet", columns, **options)
 
     return write_file
 
@@ -142,94 +120,49 @@ def test_column_of_nulls_alone_is_bad_rows(write, pyarrow):
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-20], lambda content: b"text", lambda content: b""])
-def test_file_that_is_not_whole_is_named(tmp_path, write, refusal, damage):
+def test_file_that_is_not_whole_is_named(tmp_path, write, damage):
     with open(write({"text": ["하나"] * 100}), "rb") as file:
         content = damage(file.read())
     path = tmp_path / f"damaged{os.path.splitext(file.name)[1]}"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=f"can't read {path}: {refusal}") as failure:
+    with pytest.raises(InputError, match=f"can't read {path}: not a whole Parquet file") as failure:
         list(CorpusReader([str(path)]).lines())
     assert "\n" not in str(failure.value)
 
 
-def test_damage_inside_is_found(write, refusal):
+def test_damage_inside_is_found(write):
     path = write({"text": [f"{number}번 문서" for number in range(5_000)]})
     with open(path, "r+b") as file:
         file.seek(2_000)
         file.write(bytes(10_000))
-    with pytest.raises(InputError, match=f"can't read {path}: {refusal}"):
+    with pytest.raises(InputError, match=f"can't read {path}: not a whole Parquet file"):
         list(CorpusReader([path]).lines())
 
 
-def test_stream_cut_between_two_batches_is_not_whole(tmp_path):
-    parts = [{"text": [f"{number}"] * 10} for number in range(2)]
-    path = tmp_path / "corpus.arrow"
-    contents = []
-    for part in parts:
-        write_table(path, part)
-        contents.append(path.read_bytes())
-    for content, message in (
-        (contents[0][:-8], "not a whole Arrow file (it ends without a mark of its end)"),
-        (b"".join(contents), f"not one Arrow file (something follows its end, at byte {len(contents[0])})"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(InputError) as failure:
-            list(CorpusReader([str(path)]).lines())
-        assert str(failure.value).startswith(f"can't read {path}: {message}")
-
-
-@given(st.integers(0, 2**32), st.integers(1, 3), st.booleans(), st.booleans())
-@settings(max_examples=50)
-def test_damaged_bytes_of_arrow_files_never_crash(tmp_path_factory, seed, num_changes, is_stream, is_typed):
-    pyarrow = pytest.importorskip("pyarrow")
-    texts = pyarrow.array(["하나", None, "둘", "하나"] * 5)
-    columns = {"text": texts.dictionary_encode() if is_typed else texts, "many": [["가", "나"], []] * 10}
-    path = write_table(tmp_path_factory.getbasetemp() / "damaged.arrow", columns, is_stream, rows_per_group=10)
-    random = numpy.random.default_rng(seed)
-    with open(path, "r+b") as file:
-        content = bytearray(file.read())
-        for place in random.integers(0, len(content), num_changes):
-            content[place] = random.integers(256)
-        file.seek(0)
-        file.write(content)
-    for read in (CorpusReader([path], "skip").lines, lambda: RowFile(path)):
-        try:
-            for _ in read():
-                pass
-        except InputError as error:
-            assert "\n" not in str(error)
-
-
-@pytest.mark.parametrize("name", ["corpus.parquet", "corpus.arrow"])
-def test_missing_library_is_named(tmp_path, monkeypatch, name):
-    path = tmp_path / name
+def test_missing_library_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "corpus.parquet"
     path.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=rf"{name} needs pyarrow.*; pip install .*\[parquet\]'$"):
+    with pytest.raises(InputError, match=r"corpus.parquet needs pyarrow.*; pip install .*\[parquet\]'$"):
         list(CorpusReader([str(path)]).lines())
 
 
-def test_file_that_went_away_is_named(tmp_path, pyarrow, name):
-    with pytest.raises(InputError, match=f"can't read {tmp_path}/{name}"):
-        list(CorpusReader([f"{tmp_path}/{name}"]).lines())
+def test_file_that_went_away_is_named(tmp_path, pyarrow):
+    with pytest.raises(InputError, match=f"can't read {tmp_path}/corpus.parquet"):
+        list(CorpusReader([f"{tmp_path}/corpus.parquet"]).lines())
 
 
-def test_reads_what_is_on_no_disk(write, form, name):
-    folder = f"ram://tables/{form.replace(' ', '_')}"
-    tf.io.gfile.makedirs(folder)
-    tf.io.gfile.copy(write({"text": ["하나", "둘"]}), f"{folder}/{name}", overwrite=True)
-    assert list(CorpusReader([f"{folder}/{name}"]).documents()) == [["하나"], ["둘"]]
+def test_reads_what_is_on_no_disk(write):
+    tf.io.gfile.makedirs("ram://tables")
+    tf.io.gfile.copy(write({"text": ["하나", "둘"]}), "ram://tables/corpus.parquet", overwrite=True)
+    assert list(CorpusReader(["ram://tables/corpus.parquet"]).documents()) == [["하나"], ["둘"]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_file_of_any_size_never_fills_the_memory(write, pyarrow, form):
+def test_file_of_any_size_never_fills_the_memory(write, pyarrow):
     texts = [f"{number}번 문서: " + "가나다라 " * 1_000 for number in range(6_000)]
-    if form == "parquet":
-        path = write({"text": texts}, rows_per_group=len(texts), compression="none", use_dictionary=False)
-        assert pyarrow.parquet.ParquetFile(path).num_row_groups == 1
-    else:
-        path = write({"text": texts}, rows_per_group=1_000)
+    path = write({"text": texts}, rows_per_group=len(texts), compression="none", use_dictionary=False)
+    assert pyarrow.parquet.ParquetFile(path).num_row_groups == 1
     size = sum(len(text.encode()) for text in texts)
     assert size > 75e6
     del texts
@@ -243,5 +176,5 @@ def test_file_of_any_size_never_fills_the_memory(write, pyarrow, form):
     finally:
         tracemalloc.stop()
         pyarrow.set_memory_pool(default)
-    # A page or batch, which is read whole, is 13 MB here.
+    # A page, which is read whole, is 13 MB here.
     assert peak + pool.max_memory() < 50e6

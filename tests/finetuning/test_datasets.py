@@ -101,11 +101,11 @@ def test_splits_that_were_saved_are_found(tmp_path, capsys):
 
 
 def test_one_data_set_that_was_saved_is_what_is_trained_on(tmp_path):
-    save_dataset(tmp_path / "saved", {"a": ["가"]}, {"a": ["나"]})
+    save_dataset(tmp_path / "saved", {"a": ["가", "나"]}, num_shards=2)
     files = DATASETS["datasets"]
     expected = tuple(f"{tmp_path}/saved/data-{index:05d}-of-00002.arrow" for index in range(2))
     assert find_files(str(tmp_path / "saved"), files.train) == expected
-    with pytest.raises(InputError, match="is a single Dataset, which is used for training, so there is no validation"):
+    with pytest.raises(InputError, match=r"has no split validation or dev .* \(there is train\); save one"):
         find_files(str(tmp_path / "saved"), files.dev)
 
 

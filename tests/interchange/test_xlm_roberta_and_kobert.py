@@ -337,7 +337,7 @@ def test_kobert_of_the_hub_has_its_own_ids(kobert, of_kobert, tmp_path):
     tokenizer, reference = load_tokenizer(tmp_path / "ours"), kobert_reference(of_kobert)
     texts = [*TEXTS, "[MASK]은 [SEP] 2010, 각"]
     assert tokenizer.encode_ids(texts).to_list() == [reference.encode_as_huggingface(text) for text in texts]
-    ids = [getattr(tokenizer, f"{name}_token_id") for name in ("unk", "pad", "cls", "sep", "mask")]
+    ids = [tokenizer.vocabulary.id_of(f"[{name}]") for name in ("UNK", "PAD", "CLS", "SEP", "MASK")]
     assert ids == [0, 1, 2, 3, 4]
     pair = tokenizer.encode("나는", "너는").ids
     assert pair.count(3) == 2 and pair[0] == 2, "its class puts pairs as BERT does, and not as XLNet"

@@ -65,20 +65,18 @@ def test_text_of_csv_may_be_of_any_length(tmp_path):
     assert len(values(path)[0]["document"]) == 180_000
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_typed_columns(tmp_path, name):
+def test_typed_columns(tmp_path):
     columns = {column: [row[column] for row in ROWS] for column in ROWS[0]}
-    assert values(write_table(tmp_path / name, columns)) == ROWS
-    with pytest.raises(InputError, match=r"can't read .*broken.*: not a whole (Parquet|Arrow) file"):
-        values(write(tmp_path, f"broken{name}", "no table"))
-    with pytest.raises(InputError, match=r"can't read .*broken.*.gz: not a whole (Parquet|Arrow) file"):
-        values(write(tmp_path, f"broken{name}.gz", "no table"))
+    assert values(write_table(tmp_path / "a.parquet", columns)) == ROWS
+    with pytest.raises(InputError, match=r"can't read .*broken.*: not a whole Parquet file"):
+        values(write(tmp_path, "broken.parquet", "no table"))
+    with pytest.raises(InputError, match=r"can't read .*broken.*.gz: not a whole Parquet file"):
+        values(write(tmp_path, "broken.parquet.gz", "no table"))
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_labels_that_are_numbered_are_read_by_their_names(tmp_path, name, capsys):
+def test_labels_that_are_numbered_are_read_by_their_names(tmp_path, capsys):
     columns = {"document": list("가나다라"), "label": [1, 0, 1, 0], "no": [-1, None, 2, 0]}
-    path = write_table(tmp_path / name, columns, labels={"label": ["부정", "긍정"], "no": ["x"]})
+    path = write_table(tmp_path / "a.parquet", columns, labels={"label": ["부정", "긍정"], "no": ["x"]})
     found = list(RowFile(path))
     assert [row.values["label"] for row in found if row.values] == ["긍정", "부정", "부정"]
     assert [row.values["no"] for row in found if row.values] == [None, None, "x"]
@@ -95,8 +93,8 @@ def test_labels_that_are_numbered_are_read_by_their_names(tmp_path, name, capsys
 def test_names_of_labels_that_cannot_be_read_are_not_passed_over(tmp_path, info):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"document": ["가"], "label": [1]}).replace_schema_metadata({"huggingface": info})
-    with pytest.raises(InputError, match=r"a.arrow: the names of labels that datasets has written into it can't be"):
-        RowFile(write_table(tmp_path / "a.arrow", table))
+    with pytest.raises(InputError, match=r"a.parquet: the names of labels that datasets has written into it can't be"):
+        RowFile(write_table(tmp_path / "a.parquet", table))
 
 
 WORDS = st.text('가나 ,a"', max_size=5)
@@ -104,13 +102,13 @@ WORDS = st.text('가나 ,a"', max_size=5)
 
 @given(
     st.lists(st.tuples(st.none() | WORDS, st.none() | WORDS, st.sampled_from("01")), min_size=1, max_size=8),
-    st.sampled_from([".tsv", ".csv", ".json", ".jsonl", ".parquet", ".arrow"]),
+    st.sampled_from([".tsv", ".csv", ".json", ".jsonl", ".parquet"]),
 )
 @settings(max_examples=60)
 def test_several_columns_are_one_text_in_every_format(tmp_path_factory, rows, ending):
     path, names = tmp_path_factory.getbasetemp() / f"joined{ending}", ("제목", "본문", "label")
     objects = [dict(zip(names, row)) for row in rows]
-    if ending in (".parquet", ".arrow"):
+    if ending == ".parquet":
         schema = pytest.importorskip("pyarrow").schema([(name, "string") for name in names])
         write_table(path, pytest.importorskip("pyarrow").Table.from_pylist(objects, schema))
     elif ending in (".json", ".jsonl"):

@@ -5,9 +5,9 @@ import typing
 
 from albert_tf.corpus.tables import TABLE_ENDINGS
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json
+from albert_tf.files import read_json
 from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
-from albert_tf.saved_datasets import is_saved_dataset, saved_splits
+from albert_tf.saved_datasets import is_saved
 
 # What to do with questions in a table, as the hub has SQuAD and KorQuAD.
 _OF_TABLE = (
@@ -105,10 +105,8 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
 
 
 def _is_table(path):
-    """Whether a path is that of Parquet, Arrow, or a folder that `datasets` has saved."""
-    if gfile_for(path).isdir(path):
-        return is_saved_dataset(path) or bool(saved_splits(path))
-    return path.lower().endswith(TABLE_ENDINGS)
+    """Whether a path is that of a table, or of a folder that `datasets` has saved."""
+    return is_saved(path) or path.lower().endswith(TABLE_ENDINGS)
 
 
 def read_version(path: str) -> typing.Any:

@@ -45,7 +45,7 @@ class PairFile:
     """A table of texts and their translations, to be read once: what it gives is what a `CorpusFile` gives.
 
     Args:
-        path: A tab-separated, CSV, JSON lines, Parquet or Arrow file; see `RowFile`.
+        path: A tab-separated, CSV, JSON lines or Parquet file; see `RowFile`.
         columns: The names of the two columns.
         on_bad_text: As `CorpusReader.on_bad_text`; a row can't be mended, and so "replace" skips it.
     """
