@@ -52,7 +52,6 @@ class Classification(LabelledTextTask):
         self._class_weights = class_weights
 
     def loss_weights(self, batch):
-        """Returns the number of examples, each weighted by its label; see `Objective`."""
         return {"classification_loss": tf.reduce_sum(self._weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
@@ -82,7 +81,7 @@ class Classification(LabelledTextTask):
         )
 
     def label_values(self, examples):
-        """Returns the ids of the labels, int32 [T]; see `LabelledTextTask`."""
+        """Returns the ids of the labels, int32 [T]."""
         return np.array([self._ids.get(example.label, 0) for example in examples], np.int32)
 
     def differs_from(self, other):
@@ -91,7 +90,7 @@ class Classification(LabelledTextTask):
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):
-        """Returns the logarithms of the teacher's probabilities, float32 [N, labels]; see `FinetuningTask`."""
+        """Returns the logarithms of the teacher's probabilities, float32 [N, labels]."""
         return {TAUGHT: self.of_rows(log_probabilities(teacher.predict(examples), self.labels), features)}
 
     def outputs(self, batch, model):
@@ -118,7 +117,6 @@ class Classification(LabelledTextTask):
         return {name: LABEL_METRICS[name](truth, found, self.labels) for name in self._files.metrics}
 
     def blind_scores(self, examples):
-        """Returns what the most frequent label scores; see `FinetuningTask`."""
         counts = collections.Counter(example.label for example in examples)
         label = min(counts, key=lambda each: (-counts[each], self.labels.index(each)))
         scores = self.score(examples, [{"label": label}] * len(examples))

@@ -138,7 +138,7 @@ class LabelledTextTask(FinetuningTask):
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs and the labels, 0 where there is none; see `FinetuningTask`."""
+        """Returns the encoder's inputs and the labels, 0 where there is none."""
         features = self.encode_texts(examples, tokenizer, max_seq_length)
         return {**features, self.label_name: self.of_rows(self.label_values(examples), features)}
 
@@ -157,7 +157,6 @@ class LabelledTextTask(FinetuningTask):
         return values if self.doc_stride is None else mean_over_windows(values, features[TEXT_INDICES])
 
     def texts_of(self, example):
-        """Returns the text, or both; see `FinetuningTask`."""
         return tuple(example.columns.values())
 
     def describe_cuts(self, features, max_seq_length, where=""):

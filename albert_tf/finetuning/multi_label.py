@@ -71,12 +71,11 @@ class MultiLabel(LabelledTextTask):
         self.thresholds = np.full(len(labels), 0.5, np.float32)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and `label_values` float32 [None, labels]; see `Objective`."""
+        """Returns the encoder's inputs and `label_values` float32 [None, labels]."""
         flags = tf.TensorSpec([None, len(self.labels)], tf.float32)
         return {**super().batch_spec(max_seq_length), self.label_name: flags}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the mean over the labels of their binary cross-entropy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         losses = tf.nn.sigmoid_cross_entropy_with_logits(batch["label_values"], logits)
         losses, weights = tf.reduce_mean(losses, axis=-1), self.weights(batch)
@@ -91,7 +90,7 @@ class MultiLabel(LabelledTextTask):
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):
-        """Returns the logits of the teacher's labels, float32 [N, labels]; see `FinetuningTask`."""
+        """Returns the logits of the teacher's labels, float32 [N, labels]."""
         return {TAUGHT: self.of_rows(log_odds(teacher.predict(examples), self.labels), features)}
 
     def reason_against(self, label):
@@ -104,7 +103,7 @@ class MultiLabel(LabelledTextTask):
         )
 
     def label_values(self, examples):
-        """Returns 1 where a text has a label, float32 [T, labels]; see `LabelledTextTask`."""
+        """Returns 1 where a text has a label, float32 [T, labels]."""
         flags = [[label in (example.label or ()) for label in self.labels] for example in examples]
         return np.array(flags, np.float32)
 
@@ -114,7 +113,6 @@ class MultiLabel(LabelledTextTask):
         return {"probabilities": tf.math.sigmoid(logits)} if self.doc_stride is None else {"logits": logits}
 
     def predict(self, examples, features, outputs):
-        """Returns the labels that reach their thresholds, and all probabilities; see `FinetuningTask`."""
         if self.doc_stride is None:
             return self._decide(outputs["probabilities"])
         return self._decide(sigmoid(self.of_texts(outputs["logits"], features)))
@@ -142,7 +140,6 @@ class MultiLabel(LabelledTextTask):
         return self._decide(probabilities, cross_fitted_thresholds(truth, probabilities))
 
     def restore(self, folder):
-        """Takes the thresholds that the folder keeps; see `FinetuningTask`."""
         path = os.path.join(folder, THRESHOLDS_FILE)
         if not tf.io.gfile.exists(path):
             return
@@ -152,7 +149,6 @@ class MultiLabel(LabelledTextTask):
         self.thresholds = np.array([found[label] for label in self.labels], np.float32)
 
     def written_label(self, label):
-        """Returns labels as they stand in one value; see `LabelledTextTask`."""
         return self._separator.join(label or ())
 
     def prediction_columns(self, prediction):
@@ -175,7 +171,6 @@ class MultiLabel(LabelledTextTask):
         return f"always {named}", scores[best]
 
     def linear_model(self):
-        """Returns logistic regression for each label, with thresholds as the task's; see `FinetuningTask`."""
 
         def predict(train, dev):
             probabilities = classify_into_several(train, dev, self.label_values(train))

@@ -64,7 +64,7 @@ class MultipleChoice(FinetuningTask):
         return AlbertForMultipleChoice(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says; see `Objective`."""
+        """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says."""
         shape = [None, self._num_choices, max_seq_length]
         taught = {
             HAS_LABEL: tf.TensorSpec([None], tf.float32),
@@ -96,7 +96,7 @@ class MultipleChoice(FinetuningTask):
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
     def read(self, path, needs_labels=True):
-        """Returns the `Question`s of a file of JSON lines, or of a folder of RACE; see `FinetuningTask`."""
+        """Returns the `Question`s of a file of JSON lines, or of a folder of RACE."""
         return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
 
     def read_unlabelled(self, path):
@@ -110,7 +110,7 @@ class MultipleChoice(FinetuningTask):
         return None if own == others else f"chooses from {others} options, but here there are {own}"
 
     def soft_features(self, examples, features, teacher):
-        """Returns the logarithms of the teacher's probabilities, float32 [N, choices]; see `FinetuningTask`."""
+        """Returns the logarithms of the teacher's probabilities, float32 [N, choices]."""
         return {TAUGHT: log_probabilities(teacher.predict(examples), tuple(LETTERS[: self._num_choices]))}
 
     def encode(self, examples, tokenizer, max_seq_length):
@@ -122,7 +122,7 @@ class MultipleChoice(FinetuningTask):
         }
 
     def outputs(self, batch, model):
-        """Returns `probabilities` float32 [B, choices]; see `FinetuningTask`."""
+        """Returns `probabilities` float32 [B, choices]."""
         return {"probabilities": tf.nn.softmax(model(batch, training=False)["logits"])}
 
     def predict(self, examples, features, outputs):
@@ -145,7 +145,6 @@ class MultipleChoice(FinetuningTask):
         write_rows(path, lines)
 
     def score(self, examples, predictions):
-        """Returns the accuracy, and that of each of RACE's levels; see `FinetuningTask`."""
         is_right = np.array(
             [found["label"] == _letter(question.answer) for question, found in zip(examples, predictions)]
         )
@@ -157,7 +156,6 @@ class MultipleChoice(FinetuningTask):
         return scores
 
     def blind_scores(self, examples):
-        """Returns what the most frequent place of the answer scores; see `FinetuningTask`."""
         counts = collections.Counter(question.answer for question in examples)
         answer = min(counts, key=lambda each: (-counts[each], each))
         return f"always {_letter(answer)}", self.score(examples, [{"label": _letter(answer)}] * len(examples))
@@ -171,11 +169,9 @@ class MultipleChoice(FinetuningTask):
         return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
 
     def texts_of(self, example):
-        """Returns passage, question and options; see `FinetuningTask`."""
         return example.passage, example.question, *example.options
 
     def text_and_label(self, example):
-        """Returns the passage, which all of its questions share, and no label; see `FinetuningTask`."""
         return example.passage, ""
 
     def examples_of(self, inputs):

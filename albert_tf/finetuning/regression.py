@@ -46,17 +46,17 @@ class Regression(LabelledTextTask):
         return f"{label!r} is not a number" if _number(label) is None else None
 
     def label_values(self, examples):
-        """Returns the numbers, float32 [T]; see `LabelledTextTask`."""
+        """Returns the numbers, float32 [T]."""
         return np.array([_number(example.label) or 0.0 for example in examples], np.float32)
 
     def soft_features(self, examples, features, teacher):
-        """Returns the teacher's numbers, float32 [N, 1]; see `FinetuningTask`."""
+        """Returns the teacher's numbers, float32 [N, 1]."""
         scores = np.array([[prediction["score"]] for prediction in teacher.predict(examples)], np.float32)
         _warn_of_other_scale(scores[:, 0], [_number(example.label) for example in examples])
         return {TAUGHT: self.of_rows(scores, features)}
 
     def outputs(self, batch, model):
-        """Returns `scores` float32 [B]; see `FinetuningTask`."""
+        """Returns `scores` float32 [B]."""
         return {"scores": model(batch, training=False)["logits"][:, 0]}
 
     def predict(self, examples, features, outputs):
@@ -71,7 +71,6 @@ class Regression(LabelledTextTask):
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
 
     def blind_scores(self, examples):
-        """Returns what one number for all scores: of no correlation is one; see `FinetuningTask`."""
         truth = np.array([_number(example.label) for example in examples])
         constant = np.full(len(truth), truth.mean())
         # The correlation with a constant is not defined, and as good as none.
@@ -94,7 +93,6 @@ class Regression(LabelledTextTask):
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]
 
     def text_and_label(self, example):
-        """Returns the text, or both, and no label, as each may have another number; see `FinetuningTask`."""
         return example.texts, ""
 
 

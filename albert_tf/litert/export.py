@@ -35,7 +35,6 @@ class LiteRTExport:
     def answer(
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature; see `Export`."""
         columns = [[_text(value) for value in inputs[name]] for name in self.signatures[signature]["inputs"]]
         values = self._predictor.compute(list(zip(*columns)))
         if not len(self._labels):

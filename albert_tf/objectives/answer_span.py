@@ -26,11 +26,10 @@ class AnswerSpan(Objective):
         self.loss_coefficients = {"span_loss": 1.0}
 
     def make_model(self, **options):
-        """Returns an `AlbertForQuestionAnswering`; see `Objective`."""
+        """Returns an `AlbertForQuestionAnswering`."""
         return AlbertForQuestionAnswering(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and the answer's first and last position; see `Objective`."""
         return {
             **encoder_batch_spec(max_seq_length),
             "start_positions": tf.TensorSpec([None], tf.int32),
@@ -39,11 +38,9 @@ class AnswerSpan(Objective):
         }
 
     def loss_weights(self, batch):
-        """Returns the number of examples whose answer is known; see `Objective`."""
         return {"span_loss": tf.reduce_sum(known_weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the loss, and the accuracy of both positions where there is an answer; see `Objective`."""
         return self.compute_spans(batch, model(batch, training=training, dropout_seed=dropout_seed))
 
     def compute_spans(self, batch, logits):

@@ -37,7 +37,6 @@ class CausalLM(PretrainingLoss):
             )
 
     def prepare(self, features, seed):
-        """Returns where documents begin and end, and how many characters they have; see `PretrainingLoss`."""
         document_ids, position_ids = find_documents(features["segment_ids"], features["input_mask"])
         return {
             "document_ids": document_ids,
@@ -46,7 +45,7 @@ class CausalLM(PretrainingLoss):
         }
 
     def batch_spec(self, max_seq_length):
-        """Returns numbers and positions in documents [B, S], and characters [B]; see `PretrainingLoss`."""
+        """Returns numbers and positions in documents [B, S], and characters [B]."""
         return {
             "document_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "position_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
@@ -54,7 +53,6 @@ class CausalLM(PretrainingLoss):
         }
 
     def encoder_inputs(self, batch):
-        """Returns what keeps documents apart; see `PretrainingLoss`."""
         return {
             "input_mask": None,
             "segment_ids": None,
@@ -63,11 +61,9 @@ class CausalLM(PretrainingLoss):
         }
 
     def weight(self, batch):
-        """Returns the number of predicted pieces; see `PretrainingLoss`."""
         return tf.reduce_sum(_targets(batch)[1])
 
     def compute(self, model, states, batch):
-        """Returns loss and accuracy of the next pieces, and bits per character; see `PretrainingLoss`."""
         labels, weights = _targets(batch)
         table = tf.convert_to_tensor(model.encoder.embeddings.word_embeddings)
         loss, right = model.masked_lm_head.cross_entropy(states.sequence_output, table, labels, weights)
@@ -76,13 +72,12 @@ class CausalLM(PretrainingLoss):
         return (loss, total), (right, total), bits
 
     def products(self, batch_spec):
-        """Returns S (H E + E V), of a tied head S E V; see `PretrainingLoss`."""
+        """Returns S (H E + E V), of a tied head S E V."""
         config, max_seq_length = self.config, batch_spec["input_ids"].shape[1]
         transform = config.hidden_size if config.language_model_head == "dense" else 0
         return max_seq_length * config.embedding_size * (transform + config.vocab_size)
 
     def uncounted_flops(self, batch_spec):
-        """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""
         rows = batch_spec["input_ids"].shape.num_elements()
         return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)
 

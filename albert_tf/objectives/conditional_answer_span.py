@@ -26,15 +26,13 @@ class ConditionalAnswerSpan(AnswerSpan):
         self.loss_coefficients = {"span_loss": 1.0, "answerability_loss": 0.5}
 
     def make_model(self, **options):
-        """Returns an `AlbertForConditionalQuestionAnswering`; see `Objective`."""
+        """Returns an `AlbertForConditionalQuestionAnswering`."""
         return AlbertForConditionalQuestionAnswering(self.config, **options)
 
     def loss_weights(self, batch):
-        """Returns the number of examples whose answer is known, for each loss; see `Objective`."""
         return dict.fromkeys(self.loss_coefficients, tf.reduce_sum(known_weights(batch)))
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the losses, and the accuracy of both positions and of whether there is an answer; see `Objective`."""
         return self.compute_answers(batch, model(batch, training=training, dropout_seed=dropout_seed))
 
     def compute_answers(self, batch, logits):

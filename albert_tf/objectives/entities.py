@@ -37,12 +37,11 @@ class Entities(Pretraining):
         self.blind_metric = None
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining` that has been told of its entities; see `Objective`."""
+        """Returns an `AlbertForPreTraining` that has been told of its entities."""
         model = super().make_model(**options)
         if self._known is not None:
             model.encoder.entity_fusion.assign(self._known.vectors, self._known.trie)
         return model
 
     def identity(self):
-        """Returns name and hash of the entities; see `Objective`."""
         return {**super().identity(), **({"entities": self._known.sha256} if self._known else {})}

@@ -28,7 +28,6 @@ class EntityPrediction(PretrainingLoss):
     compares_examples = True
 
     def prepare(self, features, seed):
-        """Finds mentions, and draws what the encoder is told of them; see `PretrainingLoss`."""
         known = self.options.entities
         mentioned, _ = find_sequences(known.trie, known.sizes, original_ids(features))
         most = most_mentions(features["input_ids"].shape[1])
@@ -42,17 +41,14 @@ class EntityPrediction(PretrainingLoss):
         }
 
     def batch_spec(self, max_seq_length):
-        """Returns what the encoder is told, and positions and entities of mentions; see `PretrainingLoss`."""
         mentions = tf.TensorSpec([None, most_mentions(max_seq_length)], tf.int32)
         told = tf.TensorSpec([None, max_seq_length], tf.int32)
         return {"entity_ids": told, "entity_positions": mentions, "entity_labels": mentions}
 
     def encoder_inputs(self, batch):
-        """Returns what the encoder is told; see `PretrainingLoss`."""
         return {"entity_ids": batch["entity_ids"]}
 
     def weight(self, batch):
-        """Returns the number of mentions; see `PretrainingLoss`."""
         return tf.reduce_sum(tf.cast(batch["entity_labels"] > 0, tf.float32))
 
     def compute(self, model, states, batch):

@@ -17,7 +17,6 @@ class MaskedLM(PretrainingLoss):
     fills_masks = True
 
     def prepare(self, features, seed):
-        """Masks records that are not masked yet; see `PretrainingLoss`."""
         if "masked_lm_positions" in features:
             return {}
         if self.options.masking is None:
@@ -26,17 +25,14 @@ class MaskedLM(PretrainingLoss):
         return {name: masked[name] for name in ("input_ids", *self._names)}
 
     def batch_spec(self, max_seq_length):
-        """Returns positions, ids and weights of the masked pieces; see `PretrainingLoss`."""
         predictions = self.options.max_predictions_per_seq or default_max_predictions(max_seq_length, _MASKED_LM_PROB)
         dtypes = (tf.int32, tf.int32, tf.float32)
         return {name: tf.TensorSpec([None, predictions], dtype) for name, dtype in zip(self._names, dtypes)}
 
     def weight(self, batch):
-        """Returns the number of masked pieces; see `PretrainingLoss`."""
         return tf.reduce_sum(batch["masked_lm_weights"])
 
     def compute(self, model, states, batch):
-        """Returns loss and accuracy of the masked pieces; see `PretrainingLoss`."""
         weights, total = batch["masked_lm_weights"], self.weight(batch)
         if states.is_partial:
             masked = states.sequence_output[:, 1:]
@@ -47,13 +43,12 @@ class MaskedLM(PretrainingLoss):
         return (loss, total), (right, total)
 
     def products(self, batch_spec):
-        """Returns P (H E + E V), of a tied head P E V; see `PretrainingLoss`."""
+        """Returns P (H E + E V), of a tied head P E V."""
         config, predictions = self.config, batch_spec["masked_lm_positions"].shape[1]
         transform = config.hidden_size if config.language_model_head == "dense" else 0
         return predictions * config.embedding_size * (transform + config.vocab_size)
 
     def uncounted_flops(self, batch_spec):
-        """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""
         rows = batch_spec["masked_lm_positions"].shape.num_elements()
         return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)
 

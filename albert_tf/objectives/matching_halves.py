@@ -41,15 +41,12 @@ class MatchingHalves(PretrainingLoss):
         refuse_entities(config, "halves")
 
     def prepare(self, features, seed):
-        """Returns nothing: segments tell the halves; see `PretrainingLoss`."""
         return {}
 
     def batch_spec(self, max_seq_length):
-        """Returns nothing: it needs the encoder's inputs alone; see `PretrainingLoss`."""
         return {}
 
     def encoder_inputs(self, batch):
-        """Returns what keeps halves apart; see `PretrainingLoss`."""
         halves = find_halves(batch)
         return {
             "input_mask": None,
@@ -59,11 +56,9 @@ class MatchingHalves(PretrainingLoss):
         }
 
     def weight(self, batch):
-        """Returns the number of sentences; see `PretrainingLoss`."""
         return tf.reduce_sum(find_halves(batch).is_sentence)
 
     def compute(self, model, states, batch):
-        """Returns loss and accuracy of finding the other half; see `PretrainingLoss`."""
         return match_halves(states.sequence_output, find_halves(batch))
 
     def products(self, batch_spec):

@@ -55,11 +55,10 @@ class Pretraining(Objective):
             )
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining`; see `Objective`."""
+        """Returns an `AlbertForPreTraining`."""
         return AlbertForPreTraining(self.config, **options)
 
     def prepare(self, features, seed):
-        """Returns the encoder's inputs, and what each loss makes of the records; see `Objective`."""
         if self.config.num_languages:
             features = {**features, "language_ids": find_language_ids(features)}
         for loss in self._losses:
@@ -68,7 +67,6 @@ class Pretraining(Objective):
         return {name: features[name] for name in names}
 
     def batch_spec(self, max_seq_length):
-        """Returns the features of records and of the losses; see `Objective`."""
         spec = encoder_batch_spec(max_seq_length)
         if self.config.num_languages:
             spec["language_ids"] = spec["segment_ids"]
@@ -77,15 +75,12 @@ class Pretraining(Objective):
         return spec
 
     def separates_documents(self, batch_spec):
-        """Returns whether the batch tells documents or a loss finds them; see `Objective`."""
         return super().separates_documents(batch_spec) or any(loss.separates_documents for loss in self._losses)
 
     def loss_weights(self, batch):
-        """Returns the weight of each loss; see `Objective`."""
         return {loss.loss_name: loss.weight(batch) for loss in self._losses}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns losses and metrics; see `Objective`."""
         inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
         if self.config.num_languages:
             inputs["language_ids"] = batch["language_ids"]
@@ -106,12 +101,10 @@ class Pretraining(Objective):
         return results
 
     def untouched(self, model):
-        """Returns what serves a loss that is not among these; see `Objective`."""
         read = {name for loss in self._losses for name in loss.reads}
         return tuple(name for name in _READ_BY_SOME if name not in read)
 
     def flops(self, batch_spec):
-        """Returns the operations of a step: those of the encoder and of the losses; see `Objective`."""
         batch_size, max_seq_length = batch_spec["input_ids"].shape
         read = max_seq_length if self._reads_all_states else batch_spec["masked_lm_positions"].shape[1] + 1
         products = encoder_products(self.config, max_seq_length, read)
@@ -119,7 +112,6 @@ class Pretraining(Objective):
         return TRAINING_FLOPS_PER_PRODUCT * batch_size * products
 
     def uncounted_flops(self, batch_spec):
-        """Returns what loops of the losses hide; see `Objective`."""
         return sum(loss.uncounted_flops(batch_spec) for loss in self._losses)
 
 

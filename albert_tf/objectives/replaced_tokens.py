@@ -98,11 +98,10 @@ class ReplacedTokens(Objective):
         self._mask_id = options.masking.tokens.mask_id if options.masking else None
 
     def make_model(self, **options):
-        """Returns an `AlbertForReplacedTokens`; see `Objective`."""
+        """Returns an `AlbertForReplacedTokens`."""
         return AlbertForReplacedTokens(self.config, guesses_pieces=self._is_shared, **options)
 
     def make_models(self, **options):
-        """Returns it and its "generator", which shares the embeddings, unless it is its own; see `Objective`."""
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
@@ -123,7 +122,6 @@ class ReplacedTokens(Objective):
         return {name: f"generator/{name}" for name in names}
 
     def prepare(self, features, seed):
-        """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""
         features = {**features, **self._masked_lm.prepare(features, seed)}
         if self._mask_id is not None:
             is_chosen = _at_positions(features, tf.cast(features["masked_lm_weights"], tf.int32)) > 0
@@ -134,17 +132,14 @@ class ReplacedTokens(Objective):
         return {name: features[name] for name in self.batch_spec(features["input_ids"].shape[1])}
 
     def batch_spec(self, max_seq_length):
-        """Returns what the masked language model reads, and the draws; see `Objective`."""
         spec = encoder_batch_spec(max_seq_length) | self._masked_lm.batch_spec(max_seq_length)
         return {**spec, "replacement_draws": tf.TensorSpec(spec["masked_lm_ids"].shape, tf.float32)}
 
     def loss_weights(self, batch):
-        """Returns the number of masked pieces, and of all pieces; see `Objective`."""
         num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
         return {"masked_lm_loss": self._masked_lm.weight(batch), "replaced_token_loss": num_pieces}
 
     def compute(self, batch, training, dropout_seed, model, generator=None):
-        """Returns the losses, the generator's accuracy, and how the discriminator scores pieces; see `Objective`."""
         generator = generator or model
         seeds = split_dropout_seed(dropout_seed, 2)
         inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
@@ -197,7 +192,6 @@ class ReplacedTokens(Objective):
         return ids, placed >= above
 
     def metrics_of_vectors(self, vectors):
-        """Returns AUC, precision and recall of the discriminator; see `Objective`."""
         sums, _ = vectors["replaced_token_scores"]
         real, replaced = np.asarray(sums, np.float64).reshape([2, _BINS])
         said = replaced[_FIRST_REPLACED:].sum(), real[_FIRST_REPLACED:].sum()
@@ -210,7 +204,6 @@ class ReplacedTokens(Objective):
         }
 
     def identity(self):
-        """Returns name and settings; see `Objective`."""
         return {
             **super().identity(),
             "generator_size": self._size,
@@ -220,7 +213,6 @@ class ReplacedTokens(Objective):
         }
 
     def flops(self, batch_spec):
-        """Returns the operations of generator, draws and discriminator; see `Objective`."""
         batch_size, length = batch_spec["input_ids"].shape
         config, hidden = self.config, self.config.hidden_size
         predictions = batch_spec["masked_lm_positions"].shape[1]
@@ -231,7 +223,6 @@ class ReplacedTokens(Objective):
         return batch_size * (TRAINING_FLOPS_PER_PRODUCT * learnt + 2 * drawn)
 
     def uncounted_flops(self, batch_spec):
-        """Returns what the loops over chunks of logits hide; see `Objective`."""
         rows, config = batch_spec["masked_lm_positions"].shape.num_elements(), self.config
         drawn = piece_sampling.uncounted_flops(rows, config.embedding_size, config.vocab_size)
         return self._masked_lm.uncounted_flops(batch_spec) + drawn

@@ -15,28 +15,24 @@ class SentenceOrder(PretrainingLoss):
     reads = (POOLER, "sentence_order_head/")
 
     def prepare(self, features, seed):
-        """Returns labels and weights of the pairs; see `PretrainingLoss`."""
         labels = tf.squeeze(features[LABEL_FEATURE], axis=1)
         return {"sentence_order_labels": labels, "example_weights": tf.ones_like(labels, tf.float32)}
 
     def batch_spec(self, max_seq_length):
-        """Returns labels and weights of the pairs; see `PretrainingLoss`."""
         return {
             "sentence_order_labels": tf.TensorSpec([None], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
 
     def weight(self, batch):
-        """Returns the number of pairs; see `PretrainingLoss`."""
         return tf.reduce_sum(batch["example_weights"])
 
     def compute(self, model, states, batch):
-        """Returns loss and accuracy of the pairs; see `PretrainingLoss`."""
         logits = model.sentence_order_head(states.pooled_output)
         return weighted_cross_entropy(logits, batch["sentence_order_labels"], batch["example_weights"])
 
     def products(self, batch_spec):
-        """Returns H^2 of the pooler and 2 H; see `PretrainingLoss`."""
+        """Returns H^2 of the pooler and 2 H."""
         return self.config.hidden_size**2 + 2 * self.config.hidden_size
 
 

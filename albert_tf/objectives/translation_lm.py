@@ -29,11 +29,10 @@ class TranslationLM(MaskedLM):
             )
 
     def prepare(self, features, seed):
-        """Masks both texts, and tells their languages; see `PretrainingLoss`."""
         return {**super().prepare(features, seed), "language_ids": find_language_ids(features)}
 
     def batch_spec(self, max_seq_length):
-        """Returns those of the masked pieces, and the language of each piece [B, S]; see `PretrainingLoss`."""
+        """Returns those of the masked pieces, and the language of each piece [B, S]."""
         return {**super().batch_spec(max_seq_length), "language_ids": tf.TensorSpec([None, max_seq_length], tf.int32)}
 
     def encoder_inputs(self, batch):

@@ -86,7 +86,6 @@ class ShardSet:
         return [tokens[name] for name in self.sources]
 
     def blind_accuracy(self, batch_size: int) -> float | None:
-        """Returns what a rule scores that reads no text; see `Packing`."""
         return self.packing.blind_accuracy(self.manifest.get("splits", {}).get(HELD_OUT, {}), batch_size)
 
 

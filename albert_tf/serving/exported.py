@@ -45,7 +45,6 @@ class ExportedModel:
     def answer(
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, in the order of the card; see `Export`."""
         strings = {
             name: tf.constant([_utf8(text) for text in texts], tf.string, [len(texts)])
             for name, texts in inputs.items()

@@ -70,7 +70,6 @@ class ExportedPredictor(LoadedModel):
 
     @property
     def abilities(self) -> tuple[str, ...]:
-        """What its graphs can be asked; see `LoadedModel`."""
         if _PIECES not in self._signatures:
             return ("predict",)
         return (*(name for name in (_FILL_MASK, _FIND_REPLACED) if name in self._signatures), "encode", "similarity")
@@ -87,7 +86,6 @@ class ExportedPredictor(LoadedModel):
         return list(map(_prediction, found))
 
     def fill_mask(self, texts, top_k=None, order=JOINTLY):
-        """Returns the most probable pieces for each mask, as many as the graph gives at most; see `PretrainedModel`."""
         self._check("fill_mask")
         check_order(order, top_k)
         if order != JOINTLY:

@@ -278,7 +278,6 @@ class PretrainedModel(EncoderModel):
 
     @property
     def abilities(self) -> tuple[str, ...]:
-        """What the folder can be asked; see `LoadedModel`."""
         lacking = lacking_abilities(self._loaded)
         return tuple(name for name in super().abilities if name not in lacking)
 
@@ -311,7 +310,6 @@ class PretrainedModel(EncoderModel):
         return f"{self._place}, which was pre-trained,"
 
     def cannot(self, ability: str) -> InputError:
-        """Returns the error of a method that this model does not have; see `LoadedModel`."""
         if why := why_lacking(self._loaded, ability):
             return InputError(f"{self._place} {why}; it has {', '.join(self.abilities)}")
         if self._why_no_head:

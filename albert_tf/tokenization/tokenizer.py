@@ -119,11 +119,9 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return tokenizer
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
-        """Encodes many texts; see `Tokenizer`."""
         return self._encoder.encode_ids(texts)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Encodes many texts and tells where pieces stand; see `Tokenizer`."""
         if self._graph_offsets is None:
             self._graph_offsets = GraphOffsets(self.normalization, self.wordpiece_scheme)
         text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
@@ -143,7 +141,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return self._encoder.encode_words(texts)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """Encodes many texts and tells where words start; see `Tokenizer`."""
         if self.wordpiece_scheme == "continuation":
             ids = self.encode_ids(texts)
             return ids, self._starts_word[ids.flat_values.numpy()]
@@ -165,7 +162,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
 
     @property
     def starts_word(self) -> np.ndarray:
-        """Whether a piece has no ##; see `Tokenizer`."""
         return self._starts_word
 
     @classmethod
@@ -206,7 +202,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         }
 
     def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
-        """Whether a vocab.txt holds this tokenizer's pieces; see `Tokenizer`."""
         return Vocabulary.from_file(path).sha256 == self.vocabulary.sha256
 
     def _save_vocabulary(self, path):

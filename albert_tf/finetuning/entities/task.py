@@ -90,11 +90,11 @@ class Entities(FinetuningTask):
         self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
-        """Returns an `AlbertForTokenClassification`; see `Objective`."""
+        """Returns an `AlbertForTokenClassification`."""
         return AlbertForTokenClassification(self.config, len(self.labels), **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads; see `Objective`."""
+        """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads."""
         soft = {
             HAS_LABEL: tf.TensorSpec([None], tf.float32),
             TAUGHT: tf.TensorSpec([None, max_seq_length, len(self.labels)], tf.float32),
@@ -109,11 +109,9 @@ class Entities(FinetuningTask):
         }
 
     def loss_weights(self, batch):
-        """Returns the number of positions that are tagged; see `Objective`."""
         return {"tag_loss": tf.reduce_sum(_weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the loss and the accuracy of the tags; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         label_ids, weights, is_labelled = tf.maximum(batch["label_ids"], 0), _weights(batch), has_label(batch)[:, None]
         loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * is_labelled)
@@ -124,13 +122,13 @@ class Entities(FinetuningTask):
         return {"tag_loss": loss, "tag_accuracy": accuracy}
 
     def flops(self, batch_spec):
-        """Returns the operations of a step: the encoder's, and S labels H of the head; see `Objective`."""
+        """Returns the operations of a step: the encoder's, and S labels H of the head."""
         length = batch_spec["input_ids"].shape[1]
         products = encoder_products(self.config, length, length) + length * len(self.labels) * self.config.hidden_size
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
     def read(self, path, needs_labels=True):
-        """Returns the sentences of a file as `TaggedText`s; see `FinetuningTask`."""
+        """Returns the sentences of a file as `TaggedText`s."""
         texts = read_tagged(path, self._form, needs_labels, self._on_bad_row)
         for text in texts:
             unknown = set(text.tags or ()) - set(self.labels)
@@ -154,27 +152,26 @@ class Entities(FinetuningTask):
         return None
 
     def soft_features(self, examples, features, teacher):
-        """Returns the teacher's logits of this task's labels, float32 [N, S, labels]; see `FinetuningTask`."""
+        """Returns the teacher's logits of this task's labels, float32 [N, S, labels]."""
         own = teacher.task.encode(examples, teacher.tokenizer, features["input_ids"].shape[1])
         logits = teacher.compute(lambda batch, model: {"logits": model(batch)["logits"]}, own)["logits"]
         return {TAUGHT: logits[..., [teacher.task.labels.index(label) for label in self.labels]]}
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the features of `encode_tagged`, and where they are read, `characters`; see `FinetuningTask`."""
+        """Returns the features of `encode_tagged`, and where they are read, `characters`."""
         features = encode_tagged(examples, self.labels, tokenizer, max_seq_length)
         if self.config.character_ngrams:
             features["characters"] = characters_around(examples, features)
         return features
 
     def outputs(self, batch, model):
-        """Returns `found_ids` int32 [B, S], the tags that the logits speak for; see `FinetuningTask`."""
+        """Returns `found_ids` int32 [B, S], the tags that the logits speak for."""
         logits = model(batch, training=False)["logits"]
         if self._decoding == BEST_SEQUENCE:
             return {"found_ids": best_sequence(logits, batch["label_ids"] != IGNORED, self.labels)}
         return {"found_ids": tf.argmax(logits, axis=-1, output_type=tf.int32)}
 
     def predict(self, examples, features, outputs):
-        """Returns the entities of each text; see `FinetuningTask`."""
         names = np.array(self.labels, object)
         tags_of_texts = tags_of_units(examples, features, [names[row] for row in outputs["found_ids"]])
         return [
@@ -188,17 +185,14 @@ class Entities(FinetuningTask):
         write_text(path, "".join(to_json(row) + "\n" for row in rows))
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth, found = _tags_as_read(examples, predictions)
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
     def blind_scores(self, examples):
-        """Returns what no entity at all scores; see `FinetuningTask`."""
         blind = [{"entities": [], "tags": [OUTSIDE] * len(text.units)} for text in examples]
         return "never an entity", self.score(examples, blind)
 
     def linear_model(self):
-        """Returns a linear tagger, which reads every unit; see `FinetuningTask`."""
 
         def predict(train, dev):
             return [{"tags": tags} for tags in tag(train, dev)]
@@ -206,11 +200,9 @@ class Entities(FinetuningTask):
         return LinearModel("a linear model on characters and words", predict, MOST_CHARACTERS)
 
     def reports(self):
-        """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: write_errors}
 
     def describe(self, path, examples, features):
-        """Returns how many entities there are, and what of them can't be learnt; see `FinetuningTask`."""
         unread = unread_units(examples, features)
         count = sum(len(entities_of(leave_out(text.tags, units))) for text, units in zip(examples, unread))
         lines = [f"{len(examples):,} sentences in {path}, with {count:,} entities of {len(self.types)} types"]
@@ -226,15 +218,13 @@ class Entities(FinetuningTask):
         return lines
 
     def texts_of(self, example):
-        """Returns the sentence; see `FinetuningTask`."""
         return (example.text,)
 
     def text_and_label(self, example):
-        """Returns the sentence, and the types of its entities; see `FinetuningTask`."""
         return example.text, tuple(sorted({tag[2:] for tag in example.tags} - {""}))
 
     def examples_of(self, inputs):
-        """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""
+        """Returns texts as `TaggedText`s without tags."""
         inputs = [text for (text,) in read_texts(inputs, reads_pairs=False)]
         return [TaggedText(text, units_of(text, self.reads_words), None, number) for number, text in enumerate(inputs)]
 
@@ -244,7 +234,6 @@ class Entities(FinetuningTask):
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["types"]), settings["form"], decoding=settings.get("decoding", INDEPENDENT))
 
     @property
@@ -253,7 +242,6 @@ class Entities(FinetuningTask):
         return self._form != "characters"
 
     def settings(self):
-        """Returns types, form and, where it is not independent, decoding; see `FinetuningTask`."""
         decoding = {} if self._decoding == INDEPENDENT else {"decoding": self._decoding}
         return {"types": list(self.types), "form": self._form, **decoding}
 

@@ -21,17 +21,16 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
     head = "independent"
 
     def batch_spec(self, max_seq_length):
-        """Returns those of `AnswerSpan`, and what a teacher says of each piece; see `Objective`."""
+        """Returns those of `AnswerSpan`, and what a teacher says of each piece."""
         return {**super().batch_spec(max_seq_length), **self.taught_specs(max_seq_length)}
 
     def loss_weights(self, batch):
-        """Returns the number of examples, with a teacher also of those whose answer is unknown; see `Objective`."""
         if self.soft_labels is None:
             return super().loss_weights(batch)
         return {"span_loss": tf.reduce_sum(batch["example_weights"])}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns what `AnswerSpan` does, its loss mixed with that of the teacher's answers; see `Objective`."""
+        """Returns what `AnswerSpan` does, its loss mixed with that of the teacher's answers."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)
         results = self.compute_spans(batch, logits)
         if not training or self.soft_labels is None:
@@ -39,12 +38,12 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
         return {**results, "span_loss": (self.taught_span_loss(batch, logits), tf.reduce_sum(batch["example_weights"]))}
 
     def soft_features(self, examples, features, teacher):
-        """Returns the teacher's logits of the first and the last piece, float32 [N, S]; see `FinetuningTask`."""
+        """Returns the teacher's logits of the first and the last piece, float32 [N, S]."""
         logits = teacher.compute(teacher.task.outputs, features)
         return {taught: logits[f"{name}_logits"] for name, taught in TAUGHT.items()}
 
     def outputs(self, batch, model):
-        """Returns `start_logits` and `end_logits` float32 [B, S]; see `FinetuningTask`."""
+        """Returns `start_logits` and `end_logits` float32 [B, S]."""
         logits = model(batch, training=False)
         return {name: logits[name] for name in ("start_logits", "end_logits")}
 
@@ -73,7 +72,7 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
     head = "conditional"
 
     def batch_spec(self, max_seq_length):
-        """Returns those of `AnswerSpan`, and what a teacher says of each piece and of no answer; see `Objective`."""
+        """Returns those of `AnswerSpan`, and what a teacher says of each piece and of no answer."""
         taught = self.taught_specs(max_seq_length)
         if taught:
             taught[_TAUGHT_START] = tf.TensorSpec([None], tf.int32)
@@ -81,13 +80,12 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
         return {**super().batch_spec(max_seq_length), **taught}
 
     def loss_weights(self, batch):
-        """Returns the number of examples, with a teacher also of those whose answer is unknown; see `Objective`."""
         if self.soft_labels is None:
             return super().loss_weights(batch)
         return dict.fromkeys(self.loss_coefficients, tf.reduce_sum(batch["example_weights"]))
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns what `ConditionalAnswerSpan` does, its losses mixed with the teacher's; see `Objective`."""
+        """Returns what `ConditionalAnswerSpan` does, its losses mixed with the teacher's."""
         if not training or self.soft_labels is None:
             return super().compute(batch, training, dropout_seed, model)
         inputs = dict(batch)
@@ -107,7 +105,7 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
         }
 
     def soft_features(self, examples, features, teacher):
-        """Returns the teacher's logits of both pieces, float32 [N, S], and of no answer; see `FinetuningTask`."""
+        """Returns the teacher's logits of both pieces, float32 [N, S], and of no answer."""
 
         def compute(batch, model):
             inputs, known = dict(batch), batch["start_positions"]
@@ -121,7 +119,7 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
         return {**logits, _TAUGHT_START: outputs[_TAUGHT_START], _TAUGHT_NULL: outputs["null_logits"]}
 
     def outputs(self, batch, model):
-        """Returns what `AlbertForConditionalQuestionAnswering.search` finds; see `FinetuningTask`."""
+        """Returns what `AlbertForConditionalQuestionAnswering.search` finds."""
         options = self.span_options
         return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
 

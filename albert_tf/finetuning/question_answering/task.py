@@ -116,7 +116,7 @@ class QuestionTask(FinetuningTask):
         return total
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the windows of `encode_questions`; see `FinetuningTask`."""
+        """Returns the windows of `encode_questions`."""
         return encode_questions(examples, tokenizer, max_seq_length, self.window_options)
 
     @abc.abstractmethod
@@ -132,7 +132,6 @@ class QuestionTask(FinetuningTask):
         """Returns how much more speaks for no answer than for the best span, 0 where both are as good."""
 
     def predict(self, examples, features, outputs):
-        """Returns the best span of each question's text, or none; see `FinetuningTask`."""
         find_spans = functools.partial(self._find_spans, features, outputs)
         contexts = [question.context for question in examples]
         candidates = best_candidates(contexts, features, find_spans, self.span_options)
@@ -203,12 +202,10 @@ class QuestionTask(FinetuningTask):
         return scores
 
     def blind_scores(self, examples):
-        """Returns what no answer at all scores; see `FinetuningTask`."""
         scores = self.score(examples, [{"text": "", "nbest": [], "null_odds": 1.0}] * len(examples))
         return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
 
     def reports(self):
-        """Returns the list of mistakes, and by which rules they are some; see `FinetuningTask`."""
         return {EVAL_SETTINGS_FILE: self._write_settings, ERRORS_FILE: self._write_errors}
 
     def _write_settings(self, path, *_):
@@ -266,11 +263,9 @@ class QuestionTask(FinetuningTask):
         return lines
 
     def texts_of(self, example):
-        """Returns question and context; see `FinetuningTask`."""
         return example.question, example.context
 
     def text_and_label(self, example):
-        """Returns the context, which all of its questions share, and no label; see `FinetuningTask`."""
         return example.context, ""
 
     def examples_of(self, inputs):

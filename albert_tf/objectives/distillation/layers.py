@@ -31,7 +31,6 @@ class Layers(Lesson):
     reads_last_states = True
 
     def check(self, config, teacher, source):
-        """Checks that heads are as many, and layers of the teacher a multiple; see `Lesson`."""
         check_equal("layers", {"num_attention_heads": "heads"}, config, teacher, source)
         if teacher.num_blocks % config.num_blocks:
             raise InputError(
@@ -41,13 +40,11 @@ class Layers(Lesson):
             )
 
     def make_auxiliary_models(self, config, teacher, dtype):
-        """Returns the "projection" to the teacher's width, if that is another; see `Lesson`."""
         if config.hidden_size == teacher.hidden_size:
             return {}
         return {"projection": Linear(config.hidden_size, teacher.hidden_size, config.initializer_range, dtype=dtype)}
 
     def compute(self, student, teacher, bias, weights, projection=None):
-        """Returns the distances of scores and of states; see `Lesson`."""
         is_seen = tf.cast(tf.equal(bias, 0.0), tf.float32)
         shares = tf.math.divide_no_nan(is_seen, tf.reduce_sum(is_seen, axis=-1, keepdims=True)) * weights[:, :, None]
 

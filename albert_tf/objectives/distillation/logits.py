@@ -26,11 +26,9 @@ class Logits(Lesson):
     reads_last_states = reads_guesses = True
 
     def check(self, config, teacher, source):
-        """Checks that widths and vocabularies are equal; see `Lesson`."""
         check_equal("logits", {"hidden_size": "states", "vocab_size": "guesses"}, config, teacher, source)
 
     def compute(self, student, teacher, bias, weights):
-        """Returns divergence, cosine and agreement; see `Lesson`."""
         learnt, taught = (_scorer(reading) for reading in (student, teacher))
         taught = Scorer(*map(tf.stop_gradient, taught))
         divergence, agreement = tied_distillation.tied_distillation(
@@ -47,7 +45,7 @@ class Logits(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns S (H E + E V) of the student, and the teacher's encoder with the same of its own; see `Lesson`."""
+        """Returns S (H E + E V) of the student, and the teacher's encoder with the same of its own."""
         heads = (
             max_seq_length * each.embedding_size * (each.hidden_size + each.vocab_size) for each in (config, teacher)
         )
@@ -55,7 +53,6 @@ class Logits(Lesson):
         return of_student, encoder_products(teacher, max_seq_length, max_seq_length) + of_teacher
 
     def uncounted_flops(self, config, teacher, batch_spec):
-        """Returns what the loop over chunks of logits hides; see `Lesson`."""
         rows = batch_spec["input_ids"].shape.num_elements()
         return tied_distillation.uncounted_flops(rows, config.embedding_size, teacher.embedding_size, config.vocab_size)
 

@@ -93,11 +93,10 @@ class Distillation(Objective):
             self._lesson.check(config, self.teacher_config, self._source)
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining`; see `Objective`."""
+        """Returns an `AlbertForPreTraining`."""
         return AlbertForPreTraining(self.config, **options)
 
     def make_models(self, **options):
-        """Returns it, its "teacher", as random until its weights are loaded, and the lesson's own; see `Objective`."""
         if self.teacher_config is None:
             raise InputError(f"`objective=distil` needs a teacher; name the folder of a model with `{TEACHER}`")
         # Kernels are tried with the heads of the student before a run; what was not tried is not used.
@@ -109,17 +108,15 @@ class Distillation(Objective):
         return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
 
     def sources(self):
-        """Returns the teacher's folder; see `Objective`."""
         return {TEACHER: self.teacher_folder}
 
     def begin(self, model):
-        """Assigns the layers that `student_layers` names; see `Objective`."""
+        """Assigns the layers that `student_layers` names."""
         if not self._layers:
             return None
         return begin_with_layers(model, self._layers, self.teacher_folder, self._source)
 
     def prepare(self, features, seed):
-        """Masks what is not masked yet, or takes back what is, if no masked pieces are learnt; see `Objective`."""
         if self._masked_lm is not None:
             features = {**features, **self._masked_lm.prepare(features, seed)}
         elif "masked_lm_positions" in features:
@@ -127,24 +124,20 @@ class Distillation(Objective):
         return {name: features[name] for name in self.batch_spec(features["input_ids"].shape[1])}
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs, and what the masked language model reads; see `Objective`."""
         if self.teacher_config is not None:
             self.teacher_config.check_max_seq_length(max_seq_length, f"in `{TEACHER}`, max_seq_length")
         masked = self._masked_lm.batch_spec(max_seq_length) if self._masked_lm else {}
         return encoder_batch_spec(max_seq_length) | masked
 
     def separates_documents(self, batch_spec):
-        """Returns whether the examples are halves, which are found as they are read; see `Objective`."""
         return self._are_halves
 
     def loss_weights(self, batch):
-        """Returns the number of pieces, and of masked ones; see `Objective`."""
         num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
         masked = {self._masked_lm.loss_name: self._masked_lm.weight(batch)} if self._masked_lm else {}
         return masked | dict.fromkeys(self._lesson.coefficients, num_pieces)
 
     def compute(self, batch, training, dropout_seed, model, teacher, **auxiliary_models):
-        """Returns the losses, and the metrics of both; see `Objective`."""
         positions = None
         if self._masked_lm is not None and not self._lesson.reads_last_states:
             positions = with_first_position(batch["masked_lm_positions"])
@@ -193,14 +186,12 @@ class Distillation(Objective):
         return {**super().identity(), **{name: value for name, value in self._settings.items() if name != TEACHER}}
 
     def untouched(self, model):
-        """Returns what nothing here reads; see `Objective`."""
         if self.fills_masks:
             return _UNREAD
         unreached = () if self._lesson.reads_last_states else _unreached(model.encoder)
         return *_UNREAD, "masked_lm_head/", *unreached
 
     def flops(self, batch_spec):
-        """Returns the operations of the student's step and of the teacher's forward pass; see `Objective`."""
         batch_size, length = batch_spec["input_ids"].shape
         read = length if self._lesson.reads_last_states else 0
         if self._masked_lm and not read:
@@ -213,7 +204,6 @@ class Distillation(Objective):
         return batch_size * (TRAINING_FLOPS_PER_PRODUCT * (learnt + compared) + _FORWARD_FLOPS_PER_PRODUCT * taught)
 
     def uncounted_flops(self, batch_spec):
-        """Returns what loops over chunks of logits hide; see `Objective`."""
         masked = self._masked_lm.uncounted_flops(batch_spec) if self._masked_lm else 0
         return masked + self._lesson.uncounted_flops(self.config, self.teacher_config, batch_spec)
 

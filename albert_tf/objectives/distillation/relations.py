@@ -27,7 +27,6 @@ class Relations(Lesson):
     own_settings = ("relation_heads", "teacher_layer")
 
     def check(self, config, teacher, source):
-        """Checks the number of relation heads and the teacher's layer; see `Lesson`."""
         self._num_heads(config, teacher)
         layer = self.settings["teacher_layer"]
         if not -1 <= layer < teacher.num_blocks:
@@ -37,7 +36,6 @@ class Relations(Lesson):
             )
 
     def compute(self, student, teacher, bias, weights):
-        """Returns the three divergences; see `Lesson`."""
         layers = student.config.num_blocks - 1, _layer(self.settings, teacher.config)
         learnt, taught = (
             reading.encoder.query_key_value(reading.outputs["hidden_states"], layer)
@@ -50,7 +48,7 @@ class Relations(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns 3 (S H^2 + S^2 H) of the student, and of the teacher the same and the blocks below; see `Lesson`."""
+        """Returns 3 (S H^2 + S^2 H) of the student, and of the teacher the same and the blocks below."""
 
         def of_layer(width):
             return 3 * max_seq_length * width * (width + max_seq_length)

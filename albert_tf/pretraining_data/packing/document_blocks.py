@@ -27,7 +27,7 @@ class DocumentBlocks(Packing):
     default_short_seq_prob = 0.0
 
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
-        """Returns each document with [CLS] before and [SEP] after it; see `Packing`."""
+        """Returns each document with [CLS] before and [SEP] after it."""
         documents, ids, starts, num_characters = [], [], [], []
         end = 0
         for borders in text.documents:

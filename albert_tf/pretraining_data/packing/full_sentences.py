@@ -13,7 +13,7 @@ class FullSentences(Packing):
     may_end_with_separator = True
 
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
-        """Returns all documents as one, a [SEP] after each of them; see `Packing`."""
+        """Returns all documents as one, a [SEP] after each of them."""
         joined_borders, joined_ids, joined_starts, mentions = [np.zeros(1, np.int64)], [], [], []
         for borders in text.documents:
             shifted = joined_borders[-1][-1] + borders[1:] - borders[0]

@@ -66,7 +66,6 @@ class Halves(Packing):
         return {"mean_sentences_per_example": round(counts["cut_sentences"] / counts["examples"], 2)}
 
     def blind_accuracy(self, split, batch_size):
-        """Returns how often a half that is drawn from a batch is the right one; see `Packing`."""
         sentences = split.get("mean_sentences_per_example")
         return sentences and 1 / (sentences * batch_size)
 

@@ -49,7 +49,6 @@ class Pairs(Packing, abc.ABC):
     )
 
     def part_of_long_sentence(self, longest):
-        """Returns half of an example; see `Packing`."""
         return -(-longest // 2), "left"
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
@@ -74,7 +73,6 @@ class Pairs(Packing, abc.ABC):
         return f"{split[name]:.1%} {words}" if name in split else ""
 
     def blind_accuracy(self, split, batch_size):
-        """Returns how often the more frequent label is right; see `Packing`."""
         share = split.get(self.share_of_label[0])
         return None if share is None else max(share, 1 - share)
 

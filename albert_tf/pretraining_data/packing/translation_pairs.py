@@ -26,17 +26,14 @@ class TranslationPairs(Packing):
     what_it_needs = "no pair fits an example, or none has two texts; raise `max_seq_length`, or look at the table"
 
     def of_one_language(self):
-        """Returns how text is packed that has no translation; see `Packing`."""
         return FullSentences()
 
     def select(self, documents, max_num_pieces):
-        """Returns pairs of two texts that fit, and how many are empty on a side, and too long; see `Packing`."""
         pairs = [borders for borders in documents if len(borders) == 3]
         kept = [borders for borders in pairs if borders[-1] - borders[0] <= max_num_pieces]
         return kept, {EMPTY_PAIRS: len(documents) - len(pairs), LONG_PAIRS: len(pairs) - len(kept)}
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Draws which text comes first; see `Packing`."""
         for begin, middle, end in text.documents:
             if generator.random() < 0.5:
                 yield Segments(middle, end, begin, middle, 1)

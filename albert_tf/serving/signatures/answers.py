@@ -38,7 +38,6 @@ class AnswerSignatures(Signatures):
     """
 
     def functions(self):
-        """Returns the one function; see `Signatures`."""
         return {DEFAULT: self._answer}
 
     def _answer(self, question, context):

@@ -43,7 +43,6 @@ class EntitySignatures(Signatures):
     """
 
     def functions(self):
-        """Returns the one function; see `Signatures`."""
         return {DEFAULT: self._find}
 
     def _find(self, text):

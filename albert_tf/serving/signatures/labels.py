@@ -16,7 +16,6 @@ class LabelSignatures(Signatures):
     """
 
     def functions(self):
-        """Returns the one function; see `Signatures`."""
         return {DEFAULT: self._of_pairs if len(self._task.input_fields) > 1 else self._of_texts}
 
     def _of_texts(self, text):

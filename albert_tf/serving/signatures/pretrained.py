@@ -33,7 +33,6 @@ class PretrainedSignatures(Signatures):
     """
 
     def functions(self):
-        """Returns the functions; see `Signatures`."""
         guesses = {"fill_mask": self._fill_mask} if self._guesses_pieces else {}
         replaced = {FIND_REPLACED: self._find_replaced} if self._finds_replaced else {}
         return {DEFAULT: self._embed, "pieces": self._embed_pieces, **guesses, **replaced}

@@ -112,11 +112,9 @@ class SentencePieceTokenizer(Tokenizer):
         return tokenizer
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
-        """Encodes many texts; see `Tokenizer`."""
         return self._run(self._encode_ids, texts)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Encodes many texts and tells where pieces stand; see `Tokenizer`."""
         return self._run(self._encode_with_offsets, texts)
 
     def _encode_ids(self, texts):
@@ -144,7 +142,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def starts_word(self) -> np.ndarray:
-        """Whether a piece begins with a space or is a mark; see `Tokenizer`."""
         return self._starts_word
 
     @classmethod
@@ -178,7 +175,6 @@ class SentencePieceTokenizer(Tokenizer):
         }
 
     def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
-        """Whether a file is this tokenizer's model; see `Tokenizer`."""
         return SentencePieceModel.from_file(path).sha256 == self.model.sha256
 
     def with_unused(self, num_unused: int) -> "SentencePieceTokenizer":
