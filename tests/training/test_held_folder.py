@@ -136,8 +136,8 @@ def test_run_takes_over_from_one_that_was_killed_elsewhere_and_says_so(hold_alon
     with hold_alone(folder) as check:
         check()
         assert capsys.readouterr().err == (
-            f"warning: {folder} is taken over from process 7 on elsewhere; if that one is still training, it "
-            "stops when it next looks at the folder; train on one machine at a time\n"
+            f"warning: {folder} is taken over from process 7 on elsewhere, which stops when it next looks at the "
+            "folder; train on one machine at a time\n"
         )
         assert owner_of(folder)["host"] != "elsewhere"
 

@@ -60,7 +60,7 @@ def hold_folder(
 
 
 class _Owner:
-    """What tells a run from all others, in the file of its folder."""
+    """The file by which a run on another machine takes the folder over."""
 
     def __init__(self, output_dir):
         self._output_dir, self._path = output_dir, os.path.join(output_dir, OWNER_FILE)
@@ -73,9 +73,10 @@ class _Owner:
             former = _read(self._output_dir)
         write_json(self._path, {"host": host, "process": os.getpid(), "token": self.token})
         if former.get("host", host) != host:
+            by = f"process {former.get('process')} on {former['host']}"
             print(
-                f"warning: {self._output_dir} is taken over from {_describe(former)}; if that one is still training, "
-                "it stops when it next looks at the folder; train on one machine at a time",
+                f"warning: {self._output_dir} is taken over from {by}, which stops when it next looks at the folder; "
+                "train on one machine at a time",
                 file=sys.stderr,
                 flush=True,
             )
@@ -85,15 +86,13 @@ class _Owner:
         if time.monotonic() - self._looked_at < _SECONDS_BETWEEN_LOOKS:
             return
         self._looked_at = time.monotonic()
-        try:
+        with contextlib.suppress(tf.errors.OpError):  # a network may fail for a while
             owner = _read(self._output_dir)
-        except (tf.errors.OpError, InputError):  # a network may fail for a while
-            return
-        if owner.get("token") != self.token:
-            by = _describe(owner) if owner else "a run that has ended"
-            raise InputError(
-                f"{self._output_dir} was taken over by {by}; nothing more is written; check if that one still runs"
-            )
+            if owner.get("token") != self.token:
+                by = f"process {owner['process']} on {owner['host']}" if owner else "a run that has ended"
+                raise InputError(
+                    f"{self._output_dir} was taken over by {by}; nothing more is written; check if that one still runs"
+                )
 
     def leave(self):
         """Deletes the file if it is still this run's."""
@@ -105,10 +104,6 @@ class _Owner:
 def _read(output_dir):
     path = os.path.join(output_dir, OWNER_FILE)
     return read_json(path, "the owner of the run") if tf.io.gfile.exists(path) else {}
-
-
-def _describe(owner):
-    return f"process {owner.get('process')} on {owner.get('host')}"
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
