@@ -36,9 +36,7 @@ class LoadedModel(abc.ABC):
     num_unknown: int = 0
     learnt_to_compare: bool = False
 
-    def fill_mask(
-        self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = "jointly"
-    ) -> list[typing.Any]:
+    def fill_mask(self, texts: collections.abc.Sequence[str], top_k: int = 5) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text; see `PretrainedModel.fill_mask`."""
         raise self.cannot("fill_mask")
 

@@ -14,8 +14,6 @@ from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
 MASK = "[MASK]"
-# As of `albert_tf.serving.mask_filling`, which needs TensorFlow.
-ORDERS = ("jointly", "left_to_right", "confidence")
 
 # The commands in the order in which they are needed, and what each does. Modules are called the same, with underscores.
 STAGES = {
@@ -43,7 +41,7 @@ _EXAMPLES = f"""
   guess what is missing   albert-tf "이 영화 정말 {MASK}."
   use your own model      albert-tf --model=run/my_classifier "정말 좋다"
 """
-_USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--order=ORDER] [--json] TEXT [TEXT ...]
+_USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]
        albert-tf STAGE --flags"""
 
 
@@ -82,7 +80,7 @@ def run() -> None:
         if options.model == SHIPPED_MODEL:
             _check_is_for_pretrained(options.texts)  # before it is loaded
         model = albert_tf.load(options.model)
-        print(*answers(model, options.texts, options.top_k, options.json, options.order), sep="\n")
+        print(*answers(model, options.texts, options.top_k, options.json), sep="\n")
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -99,13 +97,6 @@ def _parser():
     parser.add_argument("texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, or what the model reads")
     parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
     parser.add_argument("--top_k", type=int, help=f"number of guesses for each {MASK}; by default 5")
-    parser.add_argument(
-        "--order",
-        choices=ORDERS,
-        default=ORDERS[0],
-        help=f"guess each {MASK} by itself, or fill them in one after another: from left to right, "
-        "or the most confident first",
-    )
     parser.add_argument("--version", action="version", version=f"albert_tf {albert_tf.__version__}")
     parser.add_argument("--json", action="store_true", help="print one line of JSON for each answer")
     return parser
@@ -128,17 +119,11 @@ def _check_is_for_pretrained(texts):
         )
 
 
-def answers(
-    model: LoadedModel,
-    texts: list[str],
-    top_k: int | None = None,
-    as_json: bool = False,
-    order: str = ORDERS[0],
-) -> list[str]:
+def answers(model: LoadedModel, texts: list[str], top_k: int | None = None, as_json: bool = False) -> list[str]:
     """Returns what a model says of texts, in lines."""
     fills_masks = "fill_mask" in model.abilities and any(MASK in text for text in texts)
-    if not fills_masks:
-        _check_asks_for_masks(top_k, order)
+    if not fills_masks and top_k is not None:
+        raise InputError(f"--top_k={top_k} works only where {MASK} is filled in; leave it out")
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
     if "generate" in model.abilities and len(texts) == 1:
@@ -150,9 +135,7 @@ def answers(
             return [to_json({"text": texts[0], "pieces": pieces})]
         return [texts[0], *(f"  {_percent(piece['probability'])}  {piece['text']}" for piece in pieces)]
     if all(MASK in text for text in texts):
-        guesses = model.fill_mask(texts, top_k, order)
-        if order != ORDERS[0]:
-            return [line for found in guesses for line in _show_filled(found, as_json)]
+        guesses = model.fill_mask(texts, **({} if top_k is None else {"top_k": top_k}))
         if as_json:
             return [to_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
         return [line for text, found in zip(texts, guesses) for line in _show_guesses(text, found)]
@@ -163,12 +146,6 @@ def answers(
     return [f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts"]
 
 
-def _check_asks_for_masks(top_k, order):
-    for name, value in (("top_k", top_k), ("order", None if order == ORDERS[0] else order)):
-        if value is not None:
-            raise InputError(f"--{name}={value} works only where {MASK} is filled in; leave it out")
-
-
 def _show_guesses(text, found):
     lines = [text]
     for number, guesses in enumerate(found, start=1):
@@ -176,11 +153,6 @@ def _show_guesses(text, found):
             lines.append(f"  {MASK} number {number}:")
         lines += [f"  {_percent(guess['probability'])}  {guess['text']}" for guess in guesses]
     return lines
-
-
-def _show_filled(found, as_json):
-    pieces = [f"  {_percent(piece['probability'])}  {piece['text']}" for piece in found["pieces"]]
-    return [to_json(found)] if as_json else [found["text"], *pieces]
 
 
 def _predictions(model, texts, as_json):

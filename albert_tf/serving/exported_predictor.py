@@ -7,7 +7,6 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs, read_strings
-from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT, LENGTHS, rows_of
 from albert_tf.files import sha256_of
 from albert_tf.litert.files import SAVED_MODEL_FILE
@@ -22,7 +21,6 @@ from albert_tf.serving.encoder_model import (
     pool,
 )
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
-from albert_tf.serving.mask_filling import DEFAULT_TOP_K, JOINTLY, check_order
 from albert_tf.serving.replaced_pieces import find_replaced
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
@@ -85,14 +83,8 @@ class ExportedPredictor(LoadedModel):
             found += self._rows(DEFAULT, [list(map(replace_halves, row)) for row in texts[begin : begin + batch_size]])
         return list(map(_prediction, found))
 
-    def fill_mask(self, texts, top_k=None, order=JOINTLY):
+    def fill_mask(self, texts, top_k=5):
         self._check("fill_mask")
-        check_order(order, top_k)
-        if order != JOINTLY:
-            raise InputError(
-                f"{self._described()} fills masks only with order={JOINTLY}; load the folder that it was exported from"
-            )
-        top_k = DEFAULT_TOP_K if top_k is None else top_k
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_masked(texts, top_k, self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1])
         rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []

@@ -26,7 +26,6 @@ from albert_tf.serving.encoder_model import (
     traced_once,
 )
 from albert_tf.serving.loading import load_trained
-from albert_tf.serving.mask_filling import DEFAULT_TOP_K, JOINTLY, MaskFiller, check_order
 from albert_tf.serving.pretrained_abilities import lacking_abilities, why_lacking
 from albert_tf.serving.replaced_pieces import find_replaced
 from albert_tf.serving.scoring import choosing
@@ -65,33 +64,24 @@ class PretrainedModel(EncoderModel):
         self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
         self._why_no_head, self._loaded = why_no_head, loaded
         self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
-        self._filler = MaskFiller(self.tokenizer, lambda batch: self._guesses(batch).numpy())
 
-    def fill_mask(
-        self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = JOINTLY
-    ) -> list[typing.Any]:
+    def fill_mask(self, texts: collections.abc.Sequence[str], top_k: int = 5) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text.
 
         Args:
             texts: Each with a "[MASK]" or more, each of which stands for one piece of the vocabulary.
-            top_k: How many pieces for each, by default 5.
-            order: "jointly", where each mask is guessed with all others masked; "left_to_right", where each is filled
-                in before the next is guessed; or "confidence", likewise, the surest of those that are left first.
+            top_k: How many pieces for each; every mask is guessed with all others masked.
 
         Returns:
             For each text, for each of its masks, `top_k` dictionaries, the most probable first: the "piece" as it
-            stands in the vocabulary, the "text" that it stands for, and its "probability". In the other orders, for
-            each text, a dictionary of the "text" with its masks filled in, and of the "pieces" that stand for them, a
-            dictionary each; a mask is never filled in with a special token.
+            stands in the vocabulary, the "text" that it stands for, and its "probability".
 
         Raises:
             InputError: A text has no mask, or one that is behind what the model reads; or `top_k` is no number of
-                pieces, or given where one is chosen; or there is no such order.
+                pieces.
         """
         if not self._loaded.guesses_pieces:
             raise self.cannot("fill_mask")
-        check_order(order, top_k)
-        top_k = DEFAULT_TOP_K if top_k is None else top_k
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_masked(texts, top_k, len(self.tokenizer.vocabulary))
         counts = np.array([text.count(MASK) for text in texts])
@@ -99,15 +89,9 @@ class PretrainedModel(EncoderModel):
         found = [[] for _ in texts]
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             batch, positions = self._encode_masked([texts[row] for row in rows], counts[rows], rows)
-            if order == JOINTLY:
-                guesses = self._guesses({**batch, "masked_lm_positions": positions}).numpy()
-                filled = [[self._best(each, top_k) for each in of_text] for of_text in guesses]
-                filled = [of_text[:count] for of_text, count in zip(filled, counts[rows])]
-            else:
-                chosen = self._filler.fill(batch, positions, counts[rows], order)
-                filled = [self._filler.describe(texts[row], pieces) for row, pieces in zip(rows, chosen)]
-            for row, of_text in zip(rows, filled):
-                found[row] = of_text
+            guesses = self._guesses({**batch, "masked_lm_positions": positions}).numpy()
+            for row, of_text, count in zip(rows, guesses, counts[rows]):
+                found[row] = [self._best(each, top_k) for each in of_text[:count]]
         if texts:
             self.add_cut(count_cut_masked(self.tokenizer, texts, self.max_seq_length))
         return found

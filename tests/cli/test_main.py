@@ -88,15 +88,14 @@ def test_what_chooses_among_guesses_is_refused_where_a_text_is_continued():
         abilities=("generate", "encode"), generate=lambda texts: [{"text": f"{texts[0]} ..."}]
     )
     assert main.answers(causal, ["이 영화"]) == ["이 영화 ..."]
-    for options in ({"top_k": 3}, {"order": "confidence"}):
-        with pytest.raises(InputError, match=r"=\w+ works only where \[MASK\] is filled in; leave it out"):
-            main.answers(causal, ["이 영화"], **options)
+    with pytest.raises(InputError, match=r"--top_k=3 works only where \[MASK\] is filled in; leave it out"):
+        main.answers(causal, ["이 영화"], top_k=3)
 
 
 def test_pieces_of_a_text_are_shown_with_how_probably_each_was_replaced():
     pieces = [{"piece": "밥", "text": "밥", "begin": 0, "end": 1, "probability": 0.25}]
 
-    def fill_mask(texts, top_k, order):
+    def fill_mask(texts):
         raise InputError("it has no fill_mask")
 
     model = types.SimpleNamespace(
