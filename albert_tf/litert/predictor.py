@@ -11,7 +11,6 @@ import numpy as np
 from albert_tf.asked_texts import TextTask, list_inputs
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import batches_at_once, threads_per_batch
-from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
@@ -60,11 +59,6 @@ class LiteRTPredictor(LoadedModel):
         self._check_labels(interpreter)
         self._idle.put(interpreter)
         self._workers = concurrent.futures.ThreadPoolExecutor(batches_at_once(self.card), "litert")
-
-    @property
-    def identity(self) -> str:
-        """Tells the weights from others."""
-        return sha256_of(self._path)
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.
