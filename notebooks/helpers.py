@@ -192,8 +192,8 @@ def read_attention(model, text, max_pieces):
     """Returns what a pre-trained model looks at when it reads a text, of which so many pieces are read at most.
 
     Returns:
-        The S pieces that it reads, special tokens among them; and how much each, a row, looks at each other one, float32
-        [layers, heads, S, S].
+        The S pieces that it reads, special tokens among them; and how much each, a row, looks at each other one,
+        float32 [layers, heads, S, S].
     """
     import numpy as np
     import tensorflow as tf
