@@ -1,4 +1,4 @@
-"""Opens a page to try a model on texts of your own: labels, answers, entities, guesses, pieces and attention.
+"""Opens a page to try a model on texts of your own.
 
 python playground.py --model_dir=models/albert_ko_small
 """

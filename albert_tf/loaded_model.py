@@ -21,7 +21,6 @@ class LoadedModel(abc.ABC):
     Attributes:
         results: What was measured on held-out data, by name; empty where nothing was.
         task: Of a model that predicts, what it reads: a `FinetuningTask`, or a `TextTask` without TensorFlow.
-        identity: Of a model that predicts, what tells its weights from others.
         max_seq_length: Longest input in pieces.
         num_cut: How many of the inputs asked so far were longer than what is read of them.
         num_unknown: How many of them held a word that the vocabulary can't spell.
@@ -30,7 +29,6 @@ class LoadedModel(abc.ABC):
 
     results: dict[str, typing.Any]
     task: typing.Any
-    identity: str
     max_seq_length: int
     num_cut: int
     num_unknown: int = 0

@@ -292,10 +292,9 @@ display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probabilit
 # ## 5. 내보내기와 예측 · Export and predict
 #
 # 내보낸 모델은 **문자열을 그대로** 받습니다. 토크나이저가 들어 있으므로 `tensorflow`와 `tensorflow-text`만 있으면
-# 어디서나 실행됩니다. 가중치를 8비트로 줄인 모델과도 비교합니다.
+# 어디서나 실행됩니다.
 #
-# The export takes raw strings: it contains the tokenizer, and needs only tensorflow and tensorflow-text. A second
-# export stores the weights in 8 bits.
+# The export takes raw strings: it contains the tokenizer, and needs only tensorflow and tensorflow-text.
 
 # %%
 from albert_tf.exports import rows_of
@@ -303,15 +302,12 @@ from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.exporting import export_model
 
 with clock("5 내보내기 · export"):
-    exports, rows = {}, []
-    for weights in ("float32", "int8"):
-        target = os.path.join(WORK, f"export_{weights}")
-        shutil.rmtree(target, ignore_errors=True)
-        version = pathlib.Path(export_model(os.path.join(WORK, "pretrained"), target, weights))
-        exports[weights] = ExportedModel(target)
-        size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
-        rows.append((weights, str(version), f"{size / 1e6:.1f} MB"))
-display(table(("가중치 weights", "폴더 folder", "크기 size"), rows))
+    target = os.path.join(WORK, "export_float32")
+    shutil.rmtree(target, ignore_errors=True)
+    version = pathlib.Path(export_model(os.path.join(WORK, "pretrained"), target))
+    export = ExportedModel(target)
+size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
+display(table(("폴더 folder", "크기 size"), [(str(version), f"{size / 1e6:.1f} MB")]))
 
 # %%
 QUESTIONS = [
@@ -320,14 +316,9 @@ QUESTIONS = [
     "기대 안 했는데 의외로 괜찮았어요 ㅎㅎ",
     "재미없다는 말은 못 하겠네요",
 ]  # 여기에 내 문장을 넣으세요 · your own sentences here
-answers = {
-    weights: rows_of(export.answer("serving_default", {"text": QUESTIONS})) for weights, export in exports.items()
-}
-rows = [
-    (text, *(f"{answer['label']} ({answer['probability']:.0%})" for answer in both))
-    for text, *both in zip(QUESTIONS, *answers.values())
-]
-display(table(("문장 sentence", *exports), rows))
+answers = rows_of(export.answer("serving_default", {"text": QUESTIONS}))
+rows = [(text, f"{answer['label']} ({answer['probability']:.0%})") for text, answer in zip(QUESTIONS, answers)]
+display(table(("문장 sentence", "답 answer"), rows))
 
 # %% [markdown]
 # 다음 단계: `predict.py`(파일 전체 예측), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에

@@ -303,22 +303,22 @@ display(table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_eac
 
 # %%
 import albert_tf
-from albert_tf.serving.attention import read_attention
+from notebooks.helpers import read_attention
 
 TEXT = "기대 안 했는데 배우들 연기가 정말 좋았어요"  # 내 문장으로 바꿔 보세요 · your own sentence
-attention = read_attention(albert_tf.load(MODEL), TEXT, max_pieces=24)
-names, font = drawable(attention.pieces, "piece")
+pieces, attention = read_attention(albert_tf.load(MODEL), TEXT, max_pieces=24)
+names, font = drawable(pieces, "piece")
 
-layers, heads, length, _ = attention.probabilities.shape
+layers, heads, length, _ = attention.shape
 figure = Figure(figsize=(2.3 * heads + 0.8, 2.2 * layers + 0.6), layout="constrained")
 for (layer, head), axes in np.ndenumerate(figure.subplots(layers, heads, sharex=True, sharey=True)):
-    axes.imshow(attention.probabilities[layer, head], cmap="Blues", vmin=0, vmax=1)
+    axes.imshow(attention[layer, head], cmap="Blues", vmin=0, vmax=1)
     axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=8)
     axes.set_xticks(range(length), names, rotation=90, fontsize=6, fontfamily=font)
     axes.set_yticks(range(length), names, fontsize=6, fontfamily=font)
 display(Image(png_of(figure, dpi=90)))
-if names is not attention.pieces:  # 한글 글꼴이 없을 때 · where no font has Hangul
-    display(table(("", "piece"), zip(names, attention.pieces)))
+if names is not pieces:  # 한글 글꼴이 없을 때 · where no font has Hangul
+    display(table(("", "piece"), zip(names, pieces)))
 
 # %% [markdown]
 # 여러 리뷰에서 평균하면 헤드마다의 패턴이 보입니다. 다음은 몇 토큰 앞(-)이나 뒤(+)를 얼마나 보는지 나타냅니다.

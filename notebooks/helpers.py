@@ -188,6 +188,25 @@ class TrainingWatch:
         return Image(png_of(figure))
 
 
+def read_attention(model, text, max_pieces):
+    """Returns what a pre-trained model looks at when it reads a text, of which so many pieces are read at most.
+
+    Returns:
+        The S pieces that it reads, special tokens among them; and how much each, a row, looks at each other one,
+        float32 [layers, heads, S, S].
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from albert_tf.serving.signatures.text_inputs import TextInputs
+
+    batch, _ = TextInputs(model.tokenizer, max_pieces).encode_masked(tf.constant([text]))
+    # The model itself is asked, and not its encoder: some change what the encoder reads.
+    found = model.model(batch, output_attentions=True)["attentions"]
+    pieces = [model.tokenizer.vocabulary.pieces[each] for each in batch["input_ids"][0]]
+    return pieces, np.stack([layer[0].numpy() for layer in found])
+
+
 def png_of(figure, dpi=80):
     """Returns a matplotlib figure as a PNG."""
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Files of answers: lines of JSON, part by part and put together, or one tab-separated table of all of them."""
+"""Files of answers: lines of JSON, or one tab-separated table of them."""
 
 import collections.abc
 import json
@@ -10,45 +10,37 @@ Answer = dict[str, typing.Any]
 
 TABLE_ENDING = ".tsv"
 
-_BYTES_PER_COPY = 1 << 22
 # A table has a line a row.
 _SPACES = str.maketrans("\t\n\r", "   ")
 
 
-def write_part(path: str, answers: list[Answer]) -> None:
+def write_lines(file: typing.BinaryIO, answers: list[Answer]) -> None:
     """Writes answers as lines of JSON."""
-    with replacing(path) as file:
-        file.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers).encode("utf-8"))
+    file.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers).encode("utf-8"))
 
 
-def read_answers(paths: list[str]) -> collections.abc.Iterator[Answer]:
-    """Yields the answers of several parts."""
-    for path in paths:
-        with gfile_for(path).GFile(path, "rb") as file:
-            yield from map(json.loads, file.read().splitlines())
+def read_answers(path: str) -> collections.abc.Iterator[Answer]:
+    """Yields the answers of a file of JSON lines."""
+    with gfile_for(path).GFile(path, "rb") as file:
+        yield from map(json.loads, file)
 
 
-def write_answers(output_file: str, paths: list[str], as_table: bool = False) -> None:
-    """Puts the parts of answers together.
+def write_table(path: str, answers_file: str) -> None:
+    """Writes answers as a table with a header.
+
+    There is a column for each name that an answer has, in the order in which they come, `a.b` for b of the object a;
+    it is empty where an answer has none.
 
     Args:
-        output_file: The file to write.
-        paths: The parts.
-        as_table: Whether to write a table with a header: a column for each name that an answer has, in the order in
-            which they come, `a.b` for b of the object a; empty where an answer has none.
+        path: The file to write.
+        answers_file: The answers, in lines of JSON.
     """
-    with replacing(output_file) as output:
-        if as_table:
-            columns = list(dict.fromkeys(name for answer in read_answers(paths) for name in _flat(answer)))
-            output.write(_line(columns))
-            for answer in read_answers(paths):
-                values = _flat(answer)
-                output.write(_line([values.get(name, "") for name in columns]))
-            return
-        for path in paths:
-            with gfile_for(path).GFile(path, "rb") as file:
-                while content := file.read(_BYTES_PER_COPY):
-                    output.write(content)
+    with replacing(path) as output:
+        columns = list(dict.fromkeys(name for answer in read_answers(answers_file) for name in _flat(answer)))
+        output.write(_line(columns))
+        for answer in read_answers(answers_file):
+            values = _flat(answer)
+            output.write(_line([values.get(name, "") for name in columns]))
 
 
 def _flat(answer, prefix=""):

@@ -1,42 +1,28 @@
-"""Predictions for files of any length, in bounded memory; a run that was killed goes on where it stood.
+"""Predictions for files of any length, in bounded memory; the file appears when all is done.
 
-The file is read in parts of a few batches. The answers of each go into a file of their own below `OUTPUT.parts/`, which
-is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the rows
-that were read: a run goes on only where all of it is the same.
-
-The answers are put together there too, and renamed to the output. `progress.json` goes before that: without it nothing
-there counts, and the next run clears it away.
+The file is read in parts of a few batches. Until the last one is answered, the answers lie in a folder beside the
+output, into which no other command writes meanwhile.
 """
 
 import collections.abc
 import contextlib
 import dataclasses
-import hashlib
 import os
 import time
-import typing
 import warnings
 
-from albert_tf.batch_prediction.answer_files import TABLE_ENDING, Answer, read_answers, write_answers, write_part
+from albert_tf.batch_prediction.answer_files import TABLE_ENDING, Answer, read_answers, write_lines, write_table
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
-from albert_tf.files import empty, gfile_for, read_json, remove, write_json
+from albert_tf.files import empty, gfile_for, replacing, unfinished_path
 from albert_tf.folder_lock import hold
-from albert_tf.json_types import check_types
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
 from albert_tf.rows.row_file import Row
 
-PARTS_ENDING = ".parts"
-PROGRESS_FILE = "progress.json"
 _ANSWERS_FILE = "answers"
-
 _BYTES_PER_PART = 1 << 22
-
-_OF_PREDICTOR = ("num_cut", "num_unknown")
-_REQUIRED = {"num_parts": int, "num_lines": int, "num_bad_lines": int, "sha256": str}
-_PROGRESS_TYPES = {**_REQUIRED, **dict.fromkeys(_OF_PREDICTOR, int)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +36,6 @@ class BatchOptions:
             end.
         keeps_inputs: Whether what was asked stands beside each answer.
         kept_columns: As for `InputRows`.
-        further_settings: What else the answers depend on, JSON values by name: a run goes on with the same alone.
         batches_per_part: After so many batches the answers are written and the progress is told.
     """
 
@@ -59,59 +44,24 @@ class BatchOptions:
     skips_bad_lines: bool = False
     keeps_inputs: bool = False
     kept_columns: dict[str, str] = dataclasses.field(default_factory=dict)
-    further_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     # Texts of one length are computed together, so that little is padding; more of them would take more memory.
     batches_per_part: int = 16
 
 
-@dataclasses.dataclass
-class _Progress:
-    """How far a run is: of so many parts and lines the answers are written; the digest is of the lines.
-
-    The predictor's `num_cut` and `num_unknown` are counted too, for they are told at the end of the last run.
-    """
-
-    num_parts: int = 0
-    num_lines: int = 0
-    num_bad_lines: int = 0
-    num_cut: int = 0
-    num_unknown: int = 0
-    digest: "hashlib._Hash" = dataclasses.field(default_factory=hashlib.sha256)
-
-    def read(self, line):
-        """Counts a line whose answer is written."""
-        self.num_lines += 1
-        self.digest.update(line.content)
-        self.digest.update(b"\n")
-
-    def add(self, part, answers):
-        """Counts a part whose answers are written."""
-        for line in part:
-            self.read(line)
-        self.num_parts += 1
-        self.num_bad_lines += sum("error" in answer for answer in answers)
-
-    def to_dict(self):
-        """Returns it as JSON values."""
-        counts = {name: getattr(self, name) for name in ("num_parts", "num_lines", "num_bad_lines", *_OF_PREDICTOR)}
-        return {**counts, "sha256": self.digest.hexdigest()}
-
-
 @contextlib.contextmanager
 def hold_output(output_file: str) -> collections.abc.Iterator[None]:
-    """Keeps other predictions from being written to a file, and clears away what finished ones left when killed.
+    """Keeps other predictions from being written to a file, and clears away what killed ones left.
 
     Raises:
         InputError: Another command is writing it, or it can't be written.
     """
-    folder = f"{output_file}{PARTS_ENDING}"
+    folder = unfinished_path(output_file)
     with hold(folder, "output_file", output_file):
-        if not gfile_for(folder).exists(os.path.join(folder, PROGRESS_FILE)):
-            empty(folder)
+        empty(folder)
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # something is in it, or it is elsewhere, where no folder is empty
+            with contextlib.suppress(OSError):  # it is elsewhere, where no folder is empty
                 os.rmdir(folder)
 
 
@@ -120,99 +70,61 @@ def predict_file(
     input_file: str,
     output_file: str,
     options: BatchOptions,
-    overwrite: bool = False,
     summarize: collections.abc.Callable[[collections.abc.Iterator[Answer]], None] | None = None,
-) -> tuple[int, int, int]:
+) -> tuple[int, int]:
     """Writes what a model answers to each line of a file, as many lines as the file has, in its order.
 
     These are lines of JSON, or, where the name of the file to write ends in .tsv, a table with a header; see
-    `write_answers`.
+    `write_table`.
 
     Args:
         predictor: The model, which has `predict`.
         input_file: As for `InputRows`.
-        output_file: Appears when all is done.
+        output_file: Appears when all is done, and replaces what was there.
         options: How.
-        overwrite: Whether to begin anew where parts of other predictions lie.
-        summarize: Is given all answers before they are put together.
+        summarize: Is given all answers before the file appears.
 
     Returns:
-        How many lines there are, how many of them could not be read, and how many an earlier run had done.
+        How many lines there are, and how many of them could not be read.
 
     Raises:
-        InputError: A line can't be read, or the parts there are of other predictions.
+        InputError: A line can't be read.
     """
     with hold_output(output_file):
-        return _predict(predictor, input_file, output_file, options, overwrite, summarize)
+        answers_file = os.path.join(unfinished_path(output_file), _ANSWERS_FILE)
+        try:
+            counts = _predict(predictor, input_file, answers_file, options)
+            if summarize is not None:
+                summarize(read_answers(answers_file))
+            if output_file.lower().endswith(TABLE_ENDING):
+                write_table(answers_file, answers_file)
+            gfile_for(answers_file).rename(answers_file, output_file, overwrite=True)
+        finally:
+            empty(os.path.dirname(answers_file))
+    return counts
 
 
-def _predict(predictor, input_file, output_file, options, overwrite, summarize):
+def _predict(predictor, input_file, answers_file, options):
+    """Writes the answers as lines of JSON; returns how many there are, and how many of them are errors."""
     rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs, options.kept_columns)
     print(rows.description, flush=True)
-    folder = f"{output_file}{PARTS_ENDING}"
-    settings = {
-        "model_dir": predictor.identity,
-        "predict_batch_size": options.batch_size,
-        "input_fields": options.input_fields,
-        "on_bad_row": "skip" if options.skips_bad_lines else "fail",
-        "with_inputs": options.keeps_inputs,
-        **options.further_settings,
-    }
-    lines = iter(rows)
-    progress = _take_up(folder, settings, lines, overwrite)
-    if progress is None:
-        empty(folder)
-        lines, progress = iter(rows), _Progress()
-    num_lines_before = progress.num_lines
-    before = {name: getattr(progress, name) - getattr(predictor, name) for name in _OF_PREDICTOR}
+    num_lines, num_bad_lines = 0, 0
+    num_cut, num_unknown = predictor.num_cut, predictor.num_unknown
     report = _Report(input_file)
-    for part in _parts(lines, options.batch_size * options.batches_per_part):
-        answers = _answers(predictor, rows, part, options)
-        write_part(_part_file(folder, progress.num_parts), answers)
-        progress.add(part, answers)
-        for name in _OF_PREDICTOR:
-            setattr(progress, name, before[name] + getattr(predictor, name))
-        write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
-        report.update(progress.num_lines, part[-1].position)
+    with replacing(answers_file) as file:
+        for part in _parts(iter(rows), options.batch_size * options.batches_per_part):
+            answers = _answers(predictor, rows, part, options)
+            write_lines(file, answers)
+            num_lines += len(answers)
+            num_bad_lines += sum("error" in answer for answer in answers)
+            report.update(num_lines, part[-1].position)
     report.finish()
-    if progress.num_cut:
-        print(f"warning: {counted(progress.num_cut, 'input')} longer than the model can read; their ends are left out")
-    if progress.num_unknown:
-        with_unknown = counted(progress.num_unknown, "input")
+    if num_cut := predictor.num_cut - num_cut:
+        print(f"warning: {counted(num_cut, 'input')} longer than the model can read; their ends are left out")
+    if num_unknown := predictor.num_unknown - num_unknown:
+        with_unknown = counted(num_unknown, "input")
         print(f"warning: {with_unknown} with words that the vocabulary can't spell, which the model reads as [UNK]")
-    parts = [_part_file(folder, number) for number in range(progress.num_parts)]
-    if summarize is not None:
-        summarize(read_answers(parts))
-    answers_file = os.path.join(folder, _ANSWERS_FILE)
-    write_answers(answers_file, parts, as_table=output_file.lower().endswith(TABLE_ENDING))
-    remove(os.path.join(folder, PROGRESS_FILE))
-    gfile_for(folder).rename(answers_file, output_file, overwrite=True)
-    empty(folder)
-    return progress.num_lines, progress.num_bad_lines, num_lines_before
-
-
-def _take_up(folder, settings, lines, overwrite):
-    """Returns how far a run is and reads so many lines; None to begin anew, if something is there and `overwrite`."""
-    path = os.path.join(folder, PROGRESS_FILE)
-    if not gfile_for(path).exists(path):
-        return _Progress()
-    found = check_types(read_json(path, "the progress"), _PROGRESS_TYPES, path, _REQUIRED)
-    differing = next((name for name, value in settings.items() if found.get(name) != value), None)
-    progress = _Progress()
-    if differing is None:
-        while progress.num_lines < found["num_lines"] and (line := next(lines, None)):
-            progress.read(line)
-        if progress.digest.hexdigest() == found["sha256"]:
-            for name in ("num_parts", "num_bad_lines", *_OF_PREDICTOR):
-                setattr(progress, name, found.get(name, 0))  # earlier versions did not count all of them
-            return progress
-        differing = "input_file"
-    if overwrite:
-        return None
-    raise InputError(
-        f"{folder} holds the beginning of predictions with another `{differing}`; continue with the earlier value, or "
-        "pass `overwrite` to begin anew"
-    )
+    return num_lines, num_bad_lines
 
 
 def _parts(lines: collections.abc.Iterator[Row], max_lines: int) -> collections.abc.Iterator[list[Row]]:
@@ -236,7 +148,7 @@ def _answers(predictor, rows, part, options):
             question = rows.parse(line)
         except InputError as error:
             if not options.skips_bad_lines:
-                raise InputError(f"{error}; or pass `on_bad_row=skip`; finished predictions are kept") from error
+                raise InputError(f"{error}; or pass `on_bad_row=skip`") from error
             answers.append({"error": str(error)})
         else:
             asked.append(question)
@@ -250,10 +162,6 @@ def _answers(predictor, rows, part, options):
         for question, prediction in zip(asked, predictions)
     )
     return [answer or next(found) for answer in answers]
-
-
-def _part_file(folder, number):
-    return os.path.join(folder, f"{number:08}.jsonl")
 
 
 class _Report:

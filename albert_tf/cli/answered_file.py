@@ -35,7 +35,7 @@ def define_flags(
     )
     if not answers_hold_inputs:
         flags.DEFINE_bool("with_inputs", False, "Write the input next to each answer.")
-    flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and unfinished predictions of other runs.")
+    flags.DEFINE_bool("overwrite", False, "Replace the --output_file.")
 
 
 def find_input(given: typing.Any, writes_tables: bool = False) -> str:
@@ -89,10 +89,7 @@ def answer(
             **options,
         )
         began_at = time.monotonic()
-        counts = predict_file(predictor, input_file, given.output_file, batch_options, given.overwrite, summarize)
-    num_lines, num_bad_lines, num_lines_before = counts
+        num_lines, num_bad_lines = predict_file(predictor, input_file, given.output_file, batch_options, summarize)
     seconds = max(time.monotonic() - began_at, 1e-9)
-    before = f", {num_lines_before:,} of them by an earlier run" if num_lines_before else ""
     bad = f", {num_bad_lines:,} of them an error in place of an answer" if num_bad_lines else ""
-    rate = (num_lines - num_lines_before) / seconds
-    print(f"wrote {given.output_file}: {num_lines:,} lines{before}{bad}; {rate:,.0f} texts/s")
+    print(f"wrote {given.output_file}: {num_lines:,} lines{bad}; {num_lines / seconds:,.0f} texts/s")

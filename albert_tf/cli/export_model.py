@@ -10,9 +10,8 @@ from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.interchange.foreign_folder import as_ours, format_of
-from albert_tf.serving.compression import WEIGHT_TYPES
 from albert_tf.serving.exported import read_card
-from albert_tf.serving.exporting import FORMATS, export_model
+from albert_tf.serving.exporting import FORMATS, WEIGHT_TYPES, export_model
 from albert_tf.tokenization import SentencePieceTokenizer
 
 flags.disclaim_key_flags()
@@ -32,7 +31,8 @@ def define_flags():
         "weights",
         "float32",
         WEIGHT_TYPES,
-        "Type in which large weights are stored, to make the export smaller; bfloat16 is computed in, too.",
+        "Type in which large weights are stored, to make the export smaller: bfloat16 of a SavedModel, which is "
+        "computed in, too; float16 or int8 of LiteRT.",
     )
     flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
     flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")

@@ -74,7 +74,6 @@ def main():
         answered_file.find_input(given),
         lambda: GeneratedRows(albert_tf.load(given.model_dir), **settings),
         print_stopped_short,
-        further_settings=settings,
         batches_per_part=_BATCHES_PER_PART,
     )
 

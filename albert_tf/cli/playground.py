@@ -7,6 +7,7 @@ import os
 
 from absl import flags
 
+import albert_tf
 from albert_tf.errors import InputError, with_extra
 
 FLAGS = flags.FLAGS
@@ -25,10 +26,11 @@ def main():
     app.require(model_dir=FLAGS.model_dir)
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     try:
-        from albert_tf.serving.playground import open_page
+        from albert_tf.serving.playground import build_page
     except ImportError as error:
         raise InputError(f"playground.py needs gradio ({error}); pip install {with_extra('playground')}") from error
-    page = open_page(FLAGS.model_dir, FLAGS.host, FLAGS.port)
+    page = build_page(albert_tf.load(FLAGS.model_dir), os.path.basename(os.path.abspath(FLAGS.model_dir)))
+    page.launch(server_name=FLAGS.host, server_port=FLAGS.port, quiet=True, prevent_thread_lock=True)
     print(f"open http://{FLAGS.host}:{FLAGS.port} in a browser; stop with Ctrl-C", flush=True)
     page.block_thread()
 

@@ -7,7 +7,6 @@ from albert_tf.api import SHIPPED_MODEL
 from albert_tf.cli import answered_file, app
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import InputError
-from albert_tf.files import sha256_of
 from albert_tf.serving.scoring.asked_rows import ChosenRows, ScoredRows
 from albert_tf.serving.scoring.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
@@ -74,7 +73,6 @@ def main():
         given,
         input_file,
         lambda: ScoredRows(albert_tf.load(given.model_dir), given.method),
-        further_settings={"method": given.method},
         batches_per_part=_BATCHES_PER_PART,
     )
 
@@ -100,11 +98,6 @@ def _label(given, input_file):
         lambda: ChosenRows(albert_tf.load(given.model_dir), **options),
         print_accuracy,
         kept_columns={given.label_field: GIVEN_LABEL},
-        further_settings={
-            "template_file": sha256_of(given.template_file),
-            "train_file": sha256_of(given.train_file) if given.train_file else None,
-            **{name: getattr(given, name) for name in _OF_TEMPLATES if name != "train_file"},
-        },
         batches_per_part=_BATCHES_PER_PART,
     )
 

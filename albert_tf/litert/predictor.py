@@ -2,7 +2,6 @@
 
 import collections.abc
 import concurrent.futures
-import hashlib
 import os
 import queue
 import typing
@@ -63,11 +62,6 @@ class LiteRTPredictor(LoadedModel):
         self._check_labels(interpreter)
         self._idle.put(interpreter)
         self._workers = concurrent.futures.ThreadPoolExecutor(batches_at_once(self.card), "litert")
-
-    @property
-    def identity(self) -> str:
-        """Tells the weights from others."""
-        return hashlib.sha256(self._content).hexdigest()
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.

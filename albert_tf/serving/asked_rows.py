@@ -20,7 +20,7 @@ class AskedRows(abc.ABC):
     input_columns = ()
 
     def __init__(self, model: PretrainedModel):
-        self._model, self.identity = model, model.identity
+        self._model = model
 
     @property
     def task(self) -> "AskedRows":

@@ -8,8 +8,6 @@ import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs, read_strings
 from albert_tf.exports import DEFAULT, LENGTHS, rows_of
-from albert_tf.files import sha256_of
-from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.serving.encoder_model import (
     check_masked,
@@ -59,12 +57,6 @@ class ExportedPredictor(LoadedModel):
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         self.tokenizer = load_tokenizer(os.path.join(self.exported.folder, EXTRA_FOLDER))
         self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
-
-    @property
-    def identity(self) -> str:
-        """Tells the weights from others."""
-        files = (SAVED_MODEL_FILE, os.path.join("variables", "variables.index"))
-        return "".join(sha256_of(os.path.join(self.exported.folder, file)) for file in files)
 
     @property
     def abilities(self) -> tuple[str, ...]:

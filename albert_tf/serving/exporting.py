@@ -23,6 +23,7 @@ from albert_tf.training.run_folder.start_card import license_beside
 from albert_tf.whole_folders import new_folder
 
 FORMATS = ("saved_model", "litert", "onnx")
+WEIGHT_TYPES = ("float32", "bfloat16", "float16", "int8")
 
 
 def export_model(
@@ -39,8 +40,8 @@ def export_model(
     Args:
         model_dir: What a command that trains has written, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
-        weight_type: How the large weights are stored: "float32", "float16", "int8" or "bfloat16", in which products
-            are then computed, too.
+        weight_type: How the large weights are stored: "float32"; in a SavedModel "bfloat16", in which products are
+            then computed, too; or with LiteRT "float16" or "int8".
         model_format: "saved_model", which takes strings; or "litert" or "onnx", whose graphs take ids (see
             `other_runtimes`).
         tokenizer: For a model without one; None for the folder's.
@@ -48,6 +49,10 @@ def export_model(
     Raises:
         InputError: There is no model that can be exported.
     """
+    if model_format == "saved_model" and weight_type not in ("float32", "bfloat16"):
+        raise InputError(
+            f"`format=saved_model` can't store `weights={weight_type}`; use bfloat16, or `format=litert`, which can"
+        )
     if model_format == "onnx" and weight_type != "float32":
         raise InputError(f"`format=onnx` works only with `weights=float32`, not {weight_type}")
     if model_format == "litert" and weight_type == "bfloat16":

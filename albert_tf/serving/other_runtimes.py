@@ -56,7 +56,8 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
 
     Args:
         function: Of `trace_for_ids`.
-        weight_type: One of `WEIGHT_TYPES`; with int8 products of matrices are computed in 8 bits, where that pays.
+        weight_type: "float32", "float16" or "int8", with which products of matrices are computed in 8 bits, where that
+            pays.
     """
     # Given the model as well, the converter of TensorFlow 2.21 leaves Keras's variables out.
     with _quiet():

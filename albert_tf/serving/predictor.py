@@ -15,7 +15,6 @@ from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unkno
 from albert_tf.training.devices.batches import suitable_lengths
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
-from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class Predictor(EncoderModel):
@@ -40,7 +39,7 @@ class Predictor(EncoderModel):
     def __init__(self, folder: str | os.PathLike, place: str | None = None):
         loaded = load_finetuned(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
-        self.task, self.identity = loaded.task, checkpoint_identity(loaded.checkpoint)["index_sha256"]
+        self.task = loaded.task
         strategy = strategy_of(named_variables(self.model))
         self._lengths = suitable_lengths(strategy)
         self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self.model))

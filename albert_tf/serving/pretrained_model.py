@@ -37,7 +37,6 @@ from albert_tf.serving.signatures.pretrained import FIND_REPLACED
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
-from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class PretrainedModel(EncoderModel):
@@ -61,7 +60,6 @@ class PretrainedModel(EncoderModel):
     def __init__(self, folder: str | os.PathLike, place: str | None = None, why_no_head: str | None = None):
         loaded = load_trained(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
-        self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
         self._why_no_head, self._loaded = why_no_head, loaded
         self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
 

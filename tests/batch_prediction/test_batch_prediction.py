@@ -1,13 +1,9 @@
-"""Files of predictions: an answer a line, the same however often the run was killed, and files that can't be read."""
+"""Files of predictions: an answer a line, whole or not at all, and files that can't be read."""
 
 import gzip
 import json
-import os
-import pathlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import write_table
 from tiny_config import tiny_config
 
@@ -30,7 +26,7 @@ OPTIONS = BatchOptions(batch_size=1)
 class Echo:
     """Answers with what it is asked; after so many answers it dies."""
 
-    identity, num_cut, num_unknown = "weights", 0, 0
+    num_cut, num_unknown = 0, 0
 
     def __init__(self, task=TEXTS, dies_after=None):
         self.task, self.dies_after, self.largest = task, dies_after, 0
@@ -69,7 +65,7 @@ def answers(path):
 @pytest.mark.parametrize("ending", ["txt", "txt.gz"])
 def test_every_line_gets_an_answer_in_its_place(write, tmp_path, ending):
     path = write(f"in.{ending}", "\ufeff좋다\n\n  나쁘다\t끝 \r\n\u2028\x0b\x00ㅋㅋ")
-    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (4, 0, 0)
+    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (4, 0)
     found = [answer["asked"] for answer in answers(tmp_path / "out.jsonl")]
     assert found == ["좋다", "", "  나쁘다\t끝 ", "\u2028\x0b\x00ㅋㅋ"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"in.{ending}", "out.jsonl"]
@@ -112,7 +108,7 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
     with pytest.raises(InputError, match="line 1: not JSON"):
         predict_file(Echo(), write("in.jsonl", "{"), str(output), OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-    assert predict_file(Echo(), write("in.jsonl", ""), str(output), OPTIONS) == (0, 0, 0)
+    assert predict_file(Echo(), write("in.jsonl", ""), str(output), OPTIONS) == (0, 0)
     assert output.read_bytes() == b"" and len(list(tmp_path.iterdir())) == 2
 
 
@@ -159,7 +155,7 @@ def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, for
         path = write_table(tmp_path / f"in.{form}", columns)
     else:
         path = write(f"in.{form}", labelled(form.removesuffix(".gz")))
-    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0, 0)
+    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0)
     assert [answer["asked"] for answer in answers(tmp_path / "out.jsonl")] == ["좋다, 참", "나쁘다"]
     understood = {
         "jsonl": "JSON lines; document is read",
@@ -246,27 +242,18 @@ def test_bad_line_is_named(write, task, name, line, message):
     assert str(error.value).partition(name)[2].startswith(message.partition(name)[2])
 
 
-def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_path):
+def test_bad_line_is_the_end_or_is_left_out_on_request(write, tmp_path):
     lines = [f'"{number}"' for number in range(40)]
     lines[20] = "{"
     path, output = write("in.jsonl", "\n".join(lines)), tmp_path / "out.jsonl"
-    with pytest.raises(
-        InputError,
-        match=r"in.jsonl, line 21: .* or pass `on_bad_row=skip`; finished "
-        r"predictions are kept",
-    ):
+    with pytest.raises(InputError, match=r"in.jsonl, line 21: .*; or pass `on_bad_row=skip`$"):
         predict_file(Echo(), path, str(output), OPTIONS)
-    assert not output.exists()
-    write("in.jsonl", "\n".join(lines).replace("{", '"20"'))
-    assert predict_file(Echo(dies_after=24), path, str(output), OPTIONS) == (40, 0, 16)
-    assert [answer["asked"] for answer in answers(output)] == [str(number) for number in range(40)]
-
-    write("in.jsonl", "\n".join(lines))
-    assert predict_file(Echo(), path, str(output), BatchOptions(1, None, True)) == (40, 1, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    assert predict_file(Echo(), path, str(output), BatchOptions(1, None, True)) == (40, 1)
     assert list(answers(output)[20]) == ["error"] and answers(output)[21] == {"asked": "21"}
 
 
-def test_what_a_killed_run_cut_is_told_by_the_one_that_ends(write, tmp_path, capsys):
+def test_what_was_cut_is_told_at_the_end_once(write, tmp_path, capsys):
     class Cutting(Echo):
         def predict(self, inputs, batch_size):
             found = super().predict(inputs, batch_size)
@@ -275,10 +262,8 @@ def test_what_a_killed_run_cut_is_told_by_the_one_that_ends(write, tmp_path, cap
             return found
 
     path, output = write("in.txt", "long\n쀍\n" + "가\n" * 40 + "long\n"), str(tmp_path / "out.jsonl")
-    with pytest.raises(KeyboardInterrupt):
-        predict_file(Cutting(dies_after=20), path, output, OPTIONS)
     predictor = Cutting()
-    assert predict_file(predictor, path, output, OPTIONS) == (43, 0, 16)
+    assert predict_file(predictor, path, output, OPTIONS) == (43, 0)
     told = "warning: 2 inputs longer than the model can read; their ends are left out\nwarning: 1 input with words"
     assert told in capsys.readouterr().out
     # What was asked before this file is no part of it.
@@ -286,61 +271,26 @@ def test_what_a_killed_run_cut_is_told_by_the_one_that_ends(write, tmp_path, cap
     assert "warning" not in capsys.readouterr().out
 
 
-@pytest.mark.slow
-@given(
-    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t")), max_size=80),
-    st.lists(st.integers(0, 60)),
-)
-def test_killed_anywhere_it_ends_in_the_same_file(tmp_path_factory, texts, lives):
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "in.txt").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
-    path, output = str(folder / "in.txt"), folder / "out.jsonl"
-    for answers_before in lives:
-        try:
-            predict_file(Echo(dies_after=answers_before), path, str(output), OPTIONS, overwrite=True)
-        except KeyboardInterrupt:
-            assert not output.exists()
-        else:
-            break
-    predict_file(Echo(), path, str(output), OPTIONS, overwrite=True)
-    content = output.read_bytes()
-    assert content == "".join(json.dumps({"asked": text}, ensure_ascii=False) + "\n" for text in texts).encode()
-    assert not (folder / "out.jsonl.parts").exists()
+@pytest.mark.parametrize("ending", ["jsonl", "tsv"])
+def test_stopped_anywhere_nothing_is_left_and_what_was_there_stays(write, tmp_path, ending):
+    path, output = write("in.txt", "가\n" * 40), tmp_path / f"out.{ending}"
+    output.write_text("before")
+    # As a process that was killed leaves it.
+    (tmp_path / f".out.{ending}.unfinished").mkdir()
+    (tmp_path / f".out.{ending}.unfinished" / ".answers.unfinished").write_text("half")
 
+    def fail(answers):
+        raise InputError("no")
 
-def test_killed_while_it_clears_up_it_can_be_repeated(write, tmp_path, monkeypatch):
-    path, output = write("in.txt", "가\n" * 40), tmp_path / "out.jsonl"
-
-    def die(folder):
-        if os.listdir(folder):
-            pathlib.Path(folder, "00000000.jsonl").unlink()
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("albert_tf.batch_prediction.prediction.empty", die)
-        predict_file(Echo(), path, str(output), OPTIONS)
-    assert len(answers(output)) == 40
-    assert predict_file(Echo(), path, str(output), OPTIONS, overwrite=True) == (40, 0, 0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.jsonl"]
-
-
-@pytest.mark.parametrize("change", ["model_dir", "predict_batch_size", "on_bad_row", "input_file"])
-def test_parts_of_other_predictions_are_refused_or_thrown_away(write, tmp_path, change):
-    path, output = write("in.txt", "가\n" * 40), str(tmp_path / "out.jsonl")
-    with pytest.raises(KeyboardInterrupt):
-        predict_file(Echo(dies_after=20), path, output, OPTIONS)
-    predictor, options = Echo(), OPTIONS
-    if change == "model_dir":
-        predictor.identity = "others"
-    elif change == "predict_batch_size":
-        options = BatchOptions(2)
-    elif change == "on_bad_row":
-        options = BatchOptions(1, None, True)
-    else:
-        write("in.txt", "나\n" * 40)
-    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another `{change}`; continue"):
-        predict_file(predictor, path, output, options)
-    assert predict_file(predictor, path, output, options, overwrite=True) == (40, 0, 0)
+    for predictor, summarize in ((Echo(dies_after=20), None), (Echo(), fail)):
+        with pytest.raises((KeyboardInterrupt, InputError)):
+            predict_file(predictor, path, str(output), OPTIONS, summarize)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", output.name]
+        assert output.read_text() == "before"
+    assert predict_file(Echo(), path, str(output), OPTIONS) == (40, 0)
+    lines = {"jsonl": ['{"asked": "가"}'] * 40, "tsv": ["asked", *["가"] * 40]}[ending]
+    assert output.read_text(encoding="utf-8").splitlines() == lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", output.name]
 
 
 def test_long_lines_come_in_parts_of_bounded_size(write, tmp_path):

@@ -35,13 +35,12 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     )
     found = [json.loads(line) for line in file_flags["output_file"].read_text().splitlines()]
     assert found == [{"id": 7, **answer} for answer in expected]
-    # What is asked for once more with other settings is not what a stopped run goes on with.
     line = json.dumps("가 " * 200)
     (tmp_path / "long.jsonl").write_text(f'"오늘은"\n{line}\n')
     flags = {**file_flags, "input_file": tmp_path / "long.jsonl", "output_file": tmp_path / "other.jsonl"}
     result = run_script("generate_text.py", **flags)
     assert result.code == 1 and "long.jsonl, line 2: has 200 pieces, which with [CLS] leave no room" in result.errors
-    assert result.errors.endswith("; or pass --on_bad_row=skip; finished predictions are kept\n")
+    assert result.errors.endswith("; or pass --on_bad_row=skip\n")
     assert not flags["output_file"].exists()
     result = run_script("generate_text.py", **{**flags, "on_bad_row": "skip", "max_pieces": 200})
     assert result.code == 0, result.errors

@@ -91,14 +91,14 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
 
     message = "error: new/out.jsonl is there already; choose another place, or pass --overwrite to replace it"
     assert predict(**flags) == (1, "", [message])
-    # What a killed run has done is kept, and the rest is done.
+    # A bad line is the end, and nothing is left of what was done before it.
     (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70 + "{\n")
     flags = {**flags, "input_file": "in.jsonl", "output_file": "new/other.jsonl", "predict_batch_size": 4}
     code, _, [error] = predict(**flags)
-    assert code == 1 and error.endswith("or pass --on_bad_row=skip; finished predictions are kept")
-    (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70)
-    code, printed, errors = predict(**flags)
-    assert (code, errors) == (0, []) and "70 lines, 64 of them by an earlier run; " in printed
+    assert code == 1 and error.endswith("or pass --on_bad_row=skip")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.jsonl"]
+    code, printed, errors = predict(**flags, on_bad_row="skip")
+    assert (code, errors) == (0, []) and "71 lines, 1 of them an error in place of an answer; " in printed
     code, _, errors = predict(**{**flags, "model_dir": "nowhere"})
     assert (code, errors) == (1, ["error: --model_dir=nowhere: there is no such folder; put the name right"])
     # Only files that are elsewhere need it.

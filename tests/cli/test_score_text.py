@@ -72,30 +72,6 @@ def test_file_gets_labels_and_how_often_they_are_right(run_script, labels, revie
     assert answers(tmp_path / "out.jsonl") != found
 
 
-@pytest.mark.slow
-def test_run_that_was_stopped_goes_on_with_the_same_settings(run_script, labels, tmp_path, assert_refused):
-    texts = [{"document": "좋다", "label": "1"}] * 4
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts) + "{\n")
-    flags = {**labels, "input_file": tmp_path / "in.jsonl", "predict_batch_size": 1, "num_examples": 1}
-    result = run_script("score_text.py", **flags)
-    assert result.code == 1 and "or pass --on_bad_row=skip; finished predictions are kept" in result.errors
-    for changes, setting in (
-        ({"num_examples": 2}, "--num_examples"),
-        ({"label_field": "other"}, "no column named other"),
-        ({"compare": "score"}, "--compare"),
-    ):
-        message = assert_refused(lambda changes=changes: run_script("score_text.py", **{**flags, **changes}), tmp_path)
-        assert setting in message
-    (tmp_path / "template.txt").write_text(TEMPLATE + "2: 글쎄\n")
-    message = assert_refused(lambda: run_script("score_text.py", **flags), tmp_path)
-    assert "with another --template_file; continue with the earlier value, or pass --overwrite" in message
-    (tmp_path / "template.txt").write_text(TEMPLATE)
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
-    result = run_script("score_text.py", **flags)
-    assert result.code == 0 and "4 lines, 4 of them by an earlier run" in result.output
-    assert "of 4 labels right: " in result.output
-
-
 def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
     (tmp_path / "in.txt").write_text("좋다\n\n[MASK] 좋다\n")
     flags = {**given, "input_file": tmp_path / "in.txt", "on_bad_row": "skip"}

@@ -111,7 +111,7 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
 
     # A file of them, and a process that never sees TensorFlow.
     (tmp_path / "in.txt").write_text("좋다\n영화\n", encoding="utf-8")
-    assert predict_file(predictor, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), BatchOptions()) == (2, 0, 0)
+    assert predict_file(predictor, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), BatchOptions()) == (2, 0)
     assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["label"] == found[0]["label"]
     program = (
         f"import sys, albert_tf; print(albert_tf.load({folder!r}).predict(['좋다'])[0]['label']); "

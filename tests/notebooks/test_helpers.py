@@ -6,11 +6,13 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 pytest.importorskip("IPython", reason="needs ipython; pip install -r requirements-notebooks.txt")
 
+import albert_tf
 from albert_tf.errors import InputError
 from notebooks import helpers
 from notebooks.helpers import TrainingWatch, find_data, marked, pieces, table
@@ -145,3 +147,15 @@ def test_watch_shows_what_a_run_measures_and_what_it_measured_before(monkeypatch
     watch(8, "train", {"loss": 1.25})
     assert len(shown[0].versions) == 2, "one at the beginning, and one at the end"
     assert all(image.data.startswith(b"\x89PNG") for image in shown[0].versions)
+
+
+@pytest.mark.slow
+def test_attention_is_that_of_every_piece_that_is_read():
+    model = albert_tf.load()
+    text = "이 영화는 배우들의 [MASK]가 훌륭하다."
+    pieces, attention = helpers.read_attention(model, text, max_pieces=40)
+    before, behind = (model.tokenizer.tokenize(part) for part in text.split("[MASK]"))
+    assert pieces == ["[CLS]", *before, "[MASK]", *behind, "[SEP]"]
+    assert attention.shape == (4, 4, len(pieces), len(pieces))
+    np.testing.assert_allclose(attention.sum(axis=-1), 1, atol=1e-5)
+    assert len(helpers.read_attention(model, "글 " * 100, max_pieces=10)[0]) == 10
