@@ -75,6 +75,7 @@ setup(
         "metrics": ["scikit-learn>=1.5"],
         # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.
         "huggingface": ["safetensors>=0.8", "tokenizers>=0.20,<0.24"],
+        "search": ["optuna>=4.1,<6"],  # for --trials
         "hub": ["huggingface_hub>=1,<3"],  # to put models on the hub
         "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2", "prometheus_client>=0.20,<1"],
         "playground": ["gradio>=6,<7"],

@@ -101,8 +101,8 @@ def format_table(machines: list[Machine], phases: list[Phase]) -> str:
 
 def main():
     given = dataclasses.replace(resolved_flags(), do_train=True, do_eval=False)
-    if given.trials or given.learning_rates or given.num_trials > 1:
-        raise InputError("plan_training.py plans one training; leave --trials, --learning_rates and --num_trials out")
+    if given.trials or given.num_trials > 1:
+        raise InputError("plan_training.py plans one training; leave --trials and --num_trials out")
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as folder, contextlib.ExitStack() as stack:
         if given.json:  # and nothing else is printed
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
