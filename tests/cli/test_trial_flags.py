@@ -87,8 +87,7 @@ def test_missing_optuna_is_told_and_seeds_do_not_need_it(run_script, assert_refu
     flags = {**EVALUATED, "output_dir": tmp_path}
     message = assert_refused(lambda: run_script("run_classifier.py", **flags, trials="dropout:0|0.1"), tmp_path)
     assert message.startswith("--trials needs Optuna, which is not installed; pip install ")
-    message = assert_refused(lambda: run_script("run_classifier.py", **flags, num_trials=2), tmp_path)
-    assert "Optuna" not in message
+    assert "--data_dir=nowhere" in run_script("run_classifier.py", **flags, num_trials=2).errors
 
 
 @pytest.mark.slow
@@ -109,7 +108,7 @@ def test_killed_search_goes_on(classify, tmp_path, monkeypatch):
     result = classify(**flags)
     assert result.code == 0, result.errors
     assert trained[3] == trained[1] and len(set(trained)) == 3
-    assert result.output.count("training was already finished") == 1
+    assert result.output.count("already trained to step") == 1, "the first one is only looked at"
     written = json.loads((tmp_path / "run" / "trials.json").read_text())
     assert len(written["trials"]) == 3 and f"its best trial is {tmp_path}/run/{written['best']}\n" in result.output
 
