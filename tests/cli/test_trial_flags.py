@@ -87,7 +87,7 @@ def test_missing_optuna_is_told_and_seeds_do_not_need_it(run_script, assert_refu
     flags = {**EVALUATED, "output_dir": tmp_path}
     message = assert_refused(lambda: run_script("run_classifier.py", **flags, trials="dropout:0|0.1"), tmp_path)
     assert message.startswith("--trials needs Optuna, which is not installed; pip install ")
-    assert "--data_dir=nowhere" in run_script("run_classifier.py", **flags, num_trials=2).errors
+    assert "trial 1 of 2" in run_script("run_classifier.py", **flags, num_trials=2).output
 
 
 @pytest.mark.slow
