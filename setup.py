@@ -72,6 +72,7 @@ setup(
         "metrics": ["scikit-learn>=1.5"],
         # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.
         "huggingface": ["safetensors>=0.8", "tokenizers>=0.20,<0.24"],
+        "search": ["optuna>=4.1,<6"],  # for --trials
         "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2", "prometheus_client>=0.20,<1"],
         "playground": ["gradio>=6,<7"],
         "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes

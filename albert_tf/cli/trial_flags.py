@@ -12,13 +12,16 @@ from albert_tf.cli.command import with_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 from albert_tf.startup import without_warnings_of_tracing
-from albert_tf.training.devices.workers import is_chief_by_environment
+from albert_tf.training.devices.workers import is_alone_by_environment, is_chief_by_environment
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.settings import result_settings
-from albert_tf.trials import Choices, Range, Search, run_trials
-from albert_tf.trials.search import LOGARITHMIC
+from albert_tf.trials import Search, run_trials
+from albert_tf.trials.search import import_optuna
 
 FLAGS = flags.FLAGS
+
+# What is changed by factors, and not by steps: half of a learning rate is as far away as twice of it.
+_LOGARITHMIC = ("learning_rate", "head_learning_rate", "weight_decay")
 
 # What may be searched, where the command has it, besides what all training shares.
 _SEARCHED = (
@@ -54,12 +57,9 @@ def define_trial_flags() -> None:
         1,
     )
     flags.DEFINE_list(
-        "learning_rates", [], "Learning rates to try, each --num_trials times; the best is chosen on held-out data."
-    )
-    flags.DEFINE_list(
         "trials",
         [],
-        "Settings to try: 'learning_rate:1e-4..1e-3,num_train_epochs:2|4' draws --num_trials rates from a "
+        "Settings to try with Optuna: 'learning_rate:1e-4..1e-3,num_train_epochs:2|4' draws --num_trials rates from a "
         "range; with lists only, each combination is tried --num_trials times.",
     )
 
@@ -80,7 +80,7 @@ def run_as_asked(
         run_once(settings)
         return
     if not (settings.do_train and settings.do_eval):
-        raise InputError("--num_trials, --learning_rates and --trials need --do_train and --do_eval, to compare them")
+        raise InputError("--num_trials and --trials need --do_train and --do_eval, to compare them")
     if read_settings(settings.output_dir) is not None:  # its results would be replaced
         raise InputError(f"--output_dir={settings.output_dir} holds a run; choose another folder for the trials")
 
@@ -103,29 +103,29 @@ def run_as_asked(
 
 def _search_of(settings):
     """Returns what the flags ask to try, None for a single run."""
-    if settings.num_trials == 1 and not settings.learning_rates and not settings.trials:
-        return None
-    parts = [*settings.trials]
-    if settings.learning_rates:
-        parts.append(f"learning_rate:{'|'.join(settings.learning_rates)}")
-    tried = [_parse(part) for part in parts]
-    if not parts and settings.learning_rate is not None:
-        tried.append(Choices("learning_rate", (settings.learning_rate,)))  # so that the folders say it
-    names = [each.name for each in tried]
-    for part, name in zip(settings.trials, names):
-        if names.count(name) > 1:
+    if not settings.trials:
+        # The folders say a rate that is given.
+        told = {} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}
+        return Search({}, settings.num_trials, settings.random_seed, told) if settings.num_trials > 1 else None
+    if "://" in settings.output_dir or not is_alone_by_environment():
+        raise InputError("--trials needs one machine with --output_dir on its own disk; --num_trials alone does not")
+    tried = {}
+    for part in settings.trials:
+        name, distribution = _parse(part)
+        if name in tried:
             raise InputError(f"--trials={part}: {name} is there twice; name each setting once")
         if name in settings.given:
             raise InputError(f"--trials={part}: --{name}={getattr(settings, name)} is fixed; leave one of them out")
-        if name == "num_train_steps" and ("num_train_epochs" in settings.given or "num_train_epochs" in names):
-            raise InputError(f"--trials={part}: the number of steps follows from num_train_epochs; leave one out")
-        if isinstance(tried[names.index(name)], Range) and settings.num_trials == 1:
+        if not hasattr(distribution, "choices") and settings.num_trials == 1:
             raise InputError(f"--trials={part} is a range; say how many trainings to draw from it with --num_trials")
-    return Search(tuple(tried), settings.num_trials, settings.random_seed)
+        tried[name] = distribution
+    if "num_train_steps" in tried and ("num_train_epochs" in settings.given or "num_train_epochs" in tried):
+        raise InputError("--trials=num_train_steps: the number of steps follows from num_train_epochs; leave one out")
+    return Search(tried, settings.num_trials, settings.random_seed)
 
 
 def _parse(part):
-    """Returns what a part of --trials says, such as learning_rate:1e-4..1e-3 or num_train_epochs:2|4."""
+    """Returns the setting of a part of --trials, such as learning_rate:1e-4..1e-3, and its distribution."""
     name, colon, text = part.strip().partition(":")
     if not (name and colon and text):
         raise InputError(
@@ -133,19 +133,22 @@ def _parse(part):
             "num_train_epochs:2|4"
         )
     _check_name(name, part)
+    distributions = import_optuna().distributions
     if ".." not in text:
         values = tuple(_value(name, each, part) for each in text.split("|"))
         if len(set(values)) < len(values):
             raise InputError(f"--trials={part}: a value is there twice; name each once")
-        return Choices(name, values)
+        return name, distributions.CategoricalDistribution(values)
     low, high = (_value(name, each, part) for each in text.split("..", 1))
     if isinstance(low, (bool, str)):
         raise InputError(f"--trials={part}: a range is of numbers; list the values of {name}, as {name}:{low}|...")
     if not low < high:
         raise InputError(f"--trials={part} is an empty range; the lower end comes first")
-    if name in LOGARITHMIC and not low > 0:
+    if name in _LOGARITHMIC and not low > 0:
         raise InputError(f"--trials={part}: {name} is drawn by its logarithm, so that the range must begin above 0")
-    return Range(name, low, high)
+    if isinstance(low, int):
+        return name, distributions.IntDistribution(low, high)
+    return name, distributions.FloatDistribution(low, high, log=name in _LOGARITHMIC)
 
 
 def _check_name(name, part):

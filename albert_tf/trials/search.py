@@ -1,114 +1,140 @@
-"""Which settings to try: all combinations of listed values, or values drawn out of ranges."""
+"""Which settings several trainings have: the same with other seeds, or those that a study of Optuna's draws."""
 
-import collections
+import collections.abc
 import dataclasses
 import itertools
 import math
+import os
+import threading
 import typing
 
 import numpy as np
 
-# What is changed by factors, and not by steps: half of a learning rate is as far away as twice of it.
-LOGARITHMIC = frozenset({"learning_rate", "head_learning_rate", "weight_decay"})
+from albert_tf.errors import InputError, with_extra
+from albert_tf.files import read_bytes
+
+JOURNAL_FILE = "trials.journal"
 
 _DIGITS = 3  # of a number that is drawn, so that its folder and the table show all of it
 
 
 @dataclasses.dataclass(frozen=True)
-class Choices:
-    """Listed values of a setting.
-
-    Attributes:
-        name: The setting.
-        values: Numbers, names or truth values; none is there twice.
-    """
-
-    name: str
-    values: tuple[typing.Any, ...]
-
-    def at(self, share: float) -> typing.Any:
-        """Returns the value at a share of the way from the first to the last, at least 0 and less than 1."""
-        return self.values[int(share * len(self.values))]
-
-    def __str__(self):
-        return "|".join(map(as_text, self.values))
-
-
-@dataclasses.dataclass(frozen=True)
-class Range:
-    """All values of a setting between two, both of them included.
-
-    Attributes:
-        name: The setting; those in `LOGARITHMIC` are drawn evenly by the logarithm, others by the value.
-        low: The lowest value, above 0 for the logarithm; of an int all values are whole numbers.
-        high: The highest.
-    """
-
-    name: str
-    low: float
-    high: float
-
-    def at(self, share: float) -> float:
-        """Returns the value at a share of the way from the lowest to the highest, at least 0 and less than 1."""
-        if isinstance(self.low, int):
-            return self.low + int(share * (self.high - self.low + 1))
-        if self.name in LOGARITHMIC:
-            value = self.low * math.exp(share * math.log(self.high / self.low))
-        else:
-            value = self.low + share * (self.high - self.low)
-        return min(max(float(f"{value:.{_DIGITS}g}"), self.low), self.high)
-
-    def __str__(self):
-        return f"{as_text(self.low)}..{as_text(self.high)}"
-
-
-@dataclasses.dataclass(frozen=True)
 class Search:
-    """What to try, how often, and what decides which values are drawn.
+    """What to try, how often, and the seed that decides what is drawn.
 
     Attributes:
-        settings: What is tried of each setting; nothing for trainings that differ in their seeds alone.
-        num_trials: Where all are `Choices`, how often each combination of them is trained. With a `Range` among them,
+        settings: The `optuna.distributions` of what is tried by name; nothing for trainings that differ in their seeds
+            alone. Floats are trained with three digits of what is drawn.
+        num_trials: Where all are categorical, how often each combination of them is trained. With a range among them,
             the number of trainings, each with values of its own.
         random_seed: The seed of the first training, and of the values.
+        told: Settings of all trainings that their folders are to say.
     """
 
-    settings: tuple[Choices | Range, ...]
+    settings: dict[str, typing.Any]
     num_trials: int
     random_seed: int
+    told: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
-    def variants(self) -> list[dict[str, typing.Any]]:
-        """Returns what each training changes, "random_seed" last of it; the same ones each time.
+    def __len__(self):
+        return self.num_trials * max(1, len(self._combinations))
 
-        More trainings begin with those that fewer would be. Settings that come again get the next seed.
+    def run(self, folder: str, train: collections.abc.Callable[[dict[str, typing.Any]], float | None]) -> None:
+        """Trains with one draw after the other, and keeps in the folder's journal how good each is.
+
+        Those in the journal come again first, to be looked at, and the one that was stopped goes on. The same values
+        are drawn, whether the search is stopped or not.
+
+        Args:
+            folder: On a local disk; nobody else writes there.
+            train: Given settings, returns how good they are, None where training diverged.
+
+        Raises:
+            InputError: Optuna is needed and isn't installed, or the journal is damaged.
         """
-        names = [each.name for each in self.settings]
-        if any(isinstance(each, Range) for each in self.settings):
-            rows = [[each.at(share) for each, share in zip(self.settings, shares)] for shares in self._shares()]
+        if not self.settings:
+            for _ in range(self.num_trials):
+                train(self.told)
+            return
+        optuna = import_optuna()
+        states = optuna.trial.TrialState
+        study = _open_study(optuna, os.path.join(folder, JOURNAL_FILE))
+        for trial in study.get_trials(states=(states.RUNNING,)):
+            if len(trial.params) < len(self.settings):  # it was stopped while it was drawn
+                study.tell(trial.number, state=states.FAIL)
+        trials = study.get_trials(states=(states.RUNNING, states.COMPLETE, states.PRUNED))
+        for number in range(len(self)):
+            trial = trials[number] if number < len(trials) else self._draw(optuna, study, number)
+            value = train({name: self._shortened(name, trial.params[name]) for name in self.settings})
+            if trial.state == states.RUNNING:
+                is_usable = value is not None and math.isfinite(value)
+                study.tell(trial.number, value if is_usable else None, None if is_usable else states.PRUNED)
+
+    def _draw(self, optuna, study, number):
+        """Returns a new trial: of combinations the next one, or else what Optuna makes of those before."""
+        if self._combinations:
+            params = dict(zip(self.settings, self._combinations[number % len(self._combinations)]))
+            state = optuna.trial.TrialState.RUNNING
+            study.add_trial(optuna.trial.create_trial(state=state, params=params, distributions=self.settings))
         else:
-            combinations = itertools.product(*(each.values for each in self.settings))
-            rows = [row for row in combinations for _ in range(self.num_trials)]
-        seeds = collections.defaultdict(lambda: itertools.count(self.random_seed))
-        return [{**dict(zip(names, row)), "random_seed": next(seeds[tuple(row)])} for row in rows]
+            seed = np.random.SeedSequence([self.random_seed, number]).generate_state(1)[0]
+            study.sampler = optuna.samplers.TPESampler(seed=int(seed))
+            study.ask(self.settings)
+        return study.trials[-1]
 
-    def _shares(self):
-        """Returns points in the unit cube, [num_trials, number of settings], that leave no large gaps.
+    @property
+    def _combinations(self):
+        """All of them; none where there is a range, or nothing to try."""
+        choices = [getattr(each, "choices", None) for each in self.settings.values()]
+        return list(itertools.product(*choices)) if choices and None not in choices else []
 
-        A quasi-random sequence covers ranges better than independent draws do where trainings are few: multiples of
-        powers of the root of x^(d + 1) = x + 1, modulo 1 (Roberts 2018, "The Unreasonable Effectiveness of Quasirandom
-        Sequences"), moved by the seed.
-        """
-        count = len(self.settings)
-        root = 2.0
-        for _ in range(64):  # it is the fixed point of x = (1 + x)^(1 / (d + 1))
-            root = (1 + root) ** (1 / (count + 1))
-        steps = root ** -np.arange(1, count + 1)
-        begin = np.random.default_rng(self.random_seed).random(count)
-        return (begin + np.arange(self.num_trials)[:, np.newaxis] * steps) % 1.0
+    def _shortened(self, name, value):
+        distribution = self.settings[name]
+        if not isinstance(value, float) or hasattr(distribution, "choices"):
+            return value
+        return min(max(float(f"{value:.{_DIGITS}g}"), distribution.low), distribution.high)
 
     def to_dict(self) -> dict[str, typing.Any]:
         """Returns what tells it from another search, JSON values by name; more trainings are the same one gone on."""
-        return {"settings": {each.name: str(each) for each in self.settings}, "random_seed": self.random_seed}
+        told = {name: as_text(value) for name, value in self.told.items()}
+        tried = {name: _describe(distribution) for name, distribution in self.settings.items()}
+        drawn = {"drawn_by": "Optuna"} if tried else {}
+        return {"settings": {**told, **tried}, "random_seed": self.random_seed, **drawn}
+
+
+def import_optuna():
+    """Returns the library, which then tells only warnings.
+
+    Raises:
+        InputError: It isn't installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError(
+            f"`trials` needs Optuna, which is not installed; pip install {with_extra('search')}"
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _open_study(optuna, path):
+    if os.path.exists(path):  # what a full disk left of a last line would spoil the next one
+        os.truncate(path, read_bytes(path, "the journal").rfind(b"\n") + 1)
+    # A lock that is a file would outlive a killed process, and is not needed.
+    journal = optuna.storages.journal.JournalFileBackend(path, threading.Lock())
+    try:
+        storage = optuna.storages.JournalStorage(journal)
+        return optuna.create_study(storage=storage, study_name="trials", direction="maximize", load_if_exists=True)
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{path} is damaged; delete it, and the same values are drawn again") from error
+
+
+def _describe(distribution):
+    """Returns what is tried as it is typed."""
+    if hasattr(distribution, "choices"):
+        return "|".join(map(as_text, distribution.choices))
+    return f"{as_text(distribution.low)}..{as_text(distribution.high)}"
 
 
 def as_text(value: typing.Any) -> str:

@@ -13,7 +13,6 @@ from albert_tf.files import gfile_for, read_json, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
 from albert_tf.training.stability import DivergedError
-from albert_tf.trials.plot import plot_trials
 from albert_tf.trials.search import Search, as_text
 
 # What the folders of trials say for these settings.
@@ -46,12 +45,12 @@ def run_trials(
     diverges, all that differ from it in the seed alone are left out.
 
     Args:
-        output_dir: The folder that theirs are made in, with trials.json, eval_results.json and trials.png.
+        output_dir: The folder that theirs are made in, with trials.json, eval_results.json and the journal of a search.
         search: What to try.
         run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
             and the results by metric. What it raises ends the search, and the same call goes on.
         tell: Prints a line.
-        is_chief: Whether this process writes; of several that train together all go through the same trials.
+        is_chief: Whether this process writes; of several that train together all go through the same seeds.
 
     Raises:
         InputError: The folder holds another search, another command writes to it, or it can't be written to.
@@ -59,61 +58,61 @@ def run_trials(
     """
     with hold(output_dir) if is_chief else contextlib.nullcontext():
         _claim(output_dir, search, is_chief)
-        outcome = _run_all(output_dir, search.variants(), run_once, tell)
+        outcome = _run_all(output_dir, search, run_once, tell)
         if is_chief:
             _write(output_dir, search, *outcome, tell)
 
 
-def _run_all(output_dir, variants, run_once, tell):
+def _run_all(output_dir, search, run_once, tell):
     """Returns the trials, the metric that decides and the settings that are left out."""
-    trials, left_out, metric = [], [], ""
-    for number, variant in enumerate(variants, start=1):
-        changed = _without_seed(variant)
-        if changed in left_out:
-            continue
+    trials, left_out, errors, metrics, seen = [], [], [], [], []
+
+    def train(settings):
+        number_of_seed = seen.count(settings)
+        seen.append(settings)
+        if settings in left_out:
+            return None
+        variant = {**settings, "random_seed": search.random_seed + number_of_seed}
         folder = os.path.join(output_dir, "_".join(map(_describe_change, variant.items())))
-        tell(f"\ntrial {number} of {len(variants)}: {folder}")
+        tell(f"\ntrial {len(seen)} of {len(search)}: {folder}")
         try:
             metric, learning_rate, results = run_once(variant, folder)
         except DivergedError as error:
-            left_out.append(changed)
-            if all(_without_seed(each) in left_out for each in variants):
-                raise
-            trials = [trial for trial in trials if trial.settings != changed]
-            tell(f"warning: {_describe(changed)} is left out: {error}")
-            continue
-        trials.append(Trial(learning_rate, variant["random_seed"], folder, results, changed))
-    return trials, metric, left_out
+            left_out.append(settings)
+            errors.append(error)
+            trials[:] = [trial for trial in trials if trial.settings != settings]
+            if search.settings:
+                tell(f"warning: {_describe(settings)} is left out: {error}")
+            return None
+        metrics.append(metric)
+        trials.append(Trial(learning_rate, variant["random_seed"], folder, results, settings))
+        return _sign(metric) * results[metric]
 
-
-def _without_seed(variant):
-    return {name: value for name, value in variant.items() if name != "random_seed"}
+    search.run(output_dir, train)
+    if not trials:
+        raise errors[-1]
+    return trials, metrics[-1], left_out
 
 
 def _write(output_dir, search, trials, metric, left_out, tell):
     """Writes and tells what the trials come to."""
-    best = best_trial(trials, metric)
     found = {
         "search": search.to_dict(),
         "metric": metric,
-        "best": os.path.basename(best.folder),
+        "best": os.path.basename(best_trial(trials, metric).folder),
         "trials": [vars(trial) for trial in trials],
         "left_out": left_out,
     }
     write_json(os.path.join(output_dir, TRIALS_FILE), found)
     write_json(os.path.join(output_dir, EVAL_RESULTS_FILE), summarize(trials, metric))
     tell("\n".join(["", *describe(trials, metric, left_out)]))
-    names = [name for name in best.settings if len({trial.settings[name] for trial in trials}) > 1]
-    if names:
-        points = [{name: trial.settings[name] for name in names} for trial in trials]
-        tell(plot_trials(output_dir, points, _values(trials, metric), metric, trials.index(best)))
 
 
 def _claim(output_dir, search, is_chief):
     """Notes in the folder what is searched there, before the first training."""
     path, now, earlier = os.path.join(output_dir, TRIALS_FILE), search.to_dict(), {}
     if gfile_for(path).exists(path):
-        expected = {"search": {"settings": dict[str, str], "random_seed": int}}
+        expected = {"search": {"settings": dict[str, str], "random_seed": int, "drawn_by": str}}
         earlier = check_types(read_json(path, "the trials"), expected, path)
         then = earlier.get("search", now)  # earlier versions wrote none
         if then != now:
@@ -127,7 +126,8 @@ def _claim(output_dir, search, is_chief):
 
 def _describe_search(search):
     searched = ",".join(f"{name}:{values}" for name, values in search.get("settings", {}).items())
-    return f"{searched or 'seeds alone'} from `random_seed={search.get('random_seed')}`"
+    drawn = f", drawn by {search['drawn_by']}" if "drawn_by" in search else ""
+    return f"{searched or 'seeds alone'} from `random_seed={search.get('random_seed')}`{drawn}"
 
 
 def _describe_change(change):

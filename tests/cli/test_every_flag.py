@@ -86,7 +86,6 @@ def shared_cases(models):
         ],
         "train_batch_size": [Case("train_batch_size", 4)],
         "num_trials": [Case("num_trials", 2, searches, is_alone=True)],
-        "learning_rates": [Case("learning_rates", "0.01", EVALUATES, is_alone=True)],
         "trials": [Case("trials", searches["trials"], searches, is_alone=True)],
     }
     for flag, sentence in TPU_FLAGS.items():

@@ -1,4 +1,4 @@
-"""--num_trials, --learning_rates and --trials: several trainings, compared on held-out data."""
+"""--num_trials and --trials: several trainings, compared on held-out data."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from albert_tf.training.stability import DivergedError
 
 @pytest.mark.slow
 def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
-    flags_of_trials = {"num_trials": 2, "learning_rates": "1e-3,1e-2", "random_seed": 5}
+    flags_of_trials = {"num_trials": 2, "trials": "learning_rate:1e-3|1e-2", "random_seed": 5, "learning_rate": None}
     result = classify(do_train=True, do_eval=True, **flags_of_trials)
     assert result.code == 0, result.errors
     run = tmp_path / "run"
     names = {"rate_0.001_seed_5", "rate_0.001_seed_6", "rate_0.01_seed_5", "rate_0.01_seed_6"}
-    assert {path.name for path in run.iterdir()} == names | {"trials.json", "trials.png", "eval_results.json"}
+    assert {path.name for path in run.iterdir()} == names | {"trials.json", "trials.journal", "eval_results.json"}
     results, trials = read_results(run), json.loads((run / "trials.json").read_text())["trials"]
     of_rate = [trial["results"]["accuracy"] for trial in trials if trial["learning_rate"] == results["learning_rate"]]
     assert results["num_trials"] == len(of_rate) == 2 and results["accuracy"] == pytest.approx(sum(of_rate) / 2)
@@ -46,11 +46,11 @@ def test_rate_at_which_training_diverges_is_left_out(classify, tmp_path, monkeyp
         return train(self, *arguments)
 
     monkeypatch.setattr(TrainingRun, "train", diverging)
-    flags = {"do_train": True, "do_eval": True, "num_trials": 2}
-    result = classify(**flags, learning_rates="0.5,1e-3")
+    flags = {"do_train": True, "do_eval": True, "num_trials": 2, "learning_rate": None}
+    result = classify(**flags, trials="learning_rate:0.5|1e-3")
     assert (result.code, result.errors) == (0, "")
     assert result.output.count("\nwarning: learning_rate=0.5 is left out: the loss was not finite\n") == 1
     trials = json.loads((tmp_path / "run" / "trials.json").read_text())["trials"]
     assert {trial["learning_rate"] for trial in trials} == {1e-3}
-    result = classify(**flags, learning_rates="0.5,0.6", output_dir=tmp_path / "other")
+    result = classify(**flags, trials="learning_rate:0.5|0.6", output_dir=tmp_path / "other")
     assert (result.code, result.errors) == (1, "error: the loss was not finite\n")

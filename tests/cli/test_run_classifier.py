@@ -259,9 +259,8 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "can't read the SentencePiece model a.model: no such file"),
-        ({"do_train": True, "num_trials": 2}, "--num_trials, --learning_rates and --trials need --do_train "),
+        ({"do_train": True, "num_trials": 2}, "--num_trials and --trials need --do_train "),
         ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be greater than 0. Received: 0.0"),
-        ({"do_train": True, "learning_rates": "fast"}, "--trials=learning_rate:fast: learning_rate can't be fast "),
         (
             {"do_train": True, "metrics": "pearson"},
             "--metrics=pearson is not one of this task's metrics: accuracy, f1, ",

@@ -2,8 +2,13 @@
 
 import json
 import re
+import sys
 
 import pytest
+
+from albert_tf.training import TrainingRun
+
+pytest.importorskip("optuna")
 
 EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_name": "nsmc"}
 
@@ -52,7 +57,7 @@ def test_mistake_is_named_with_the_part_of_the_flag(run_script, assert_refused, 
     [
         (
             {"trials": "dropout:0|0.1,dropout:0.2"},
-            "--trials=dropout:0|0.1: dropout is there twice; name each setting once",
+            "--trials=dropout:0.2: dropout is there twice; name each setting once",
         ),
         (
             {"trials": "dropout:0|0.1", "dropout": 0.2},
@@ -60,21 +65,52 @@ def test_mistake_is_named_with_the_part_of_the_flag(run_script, assert_refused, 
         ),
         (
             {"trials": "num_train_steps:10|20", "num_train_epochs": 2},
-            "--trials=num_train_steps:10|20: the number of steps follows from num_train_epochs; leave one out",
+            "--trials=num_train_steps: the number of steps follows from num_train_epochs; leave one out",
         ),
         (
-            {"trials": "learning_rate:1e-3|1e-2", "learning_rates": "1e-4,3e-4"},
-            "--trials=learning_rate:1e-3|1e-2: learning_rate is there twice; name each setting once",
+            {"trials": "dropout:0|0.1", "output_dir": "gs://bucket/run"},
+            "--trials needs one machine with --output_dir on its own disk; --num_trials alone does not",
         ),
         (
             {"trials": "dropout:0|0.1", "do_eval": False},
-            "--num_trials, --learning_rates and --trials need --do_train and --do_eval, to compare them",
+            "--num_trials and --trials need --do_train and --do_eval, to compare them",
         ),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(run_script, assert_refused, tmp_path, given, message):
-    flags = {**EVALUATED, **given, "output_dir": tmp_path}
+    flags = {**EVALUATED, "output_dir": tmp_path, **given}
     assert assert_refused(lambda: run_script("run_classifier.py", **flags), tmp_path).startswith(message)
+
+
+def test_missing_optuna_is_told_and_seeds_do_not_need_it(run_script, assert_refused, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    flags = {**EVALUATED, "output_dir": tmp_path}
+    message = assert_refused(lambda: run_script("run_classifier.py", **flags, trials="dropout:0|0.1"), tmp_path)
+    assert message.startswith("--trials needs Optuna, which is not installed; pip install ")
+    assert "trial 1 of 2" in run_script("run_classifier.py", **flags, num_trials=2).output
+
+
+@pytest.mark.slow
+def test_killed_search_goes_on(classify, tmp_path, monkeypatch):
+    flags = {"do_train": True, "do_eval": True, "num_trials": 3, "trials": "learning_rate:1e-3..1e-2"}
+    flags["learning_rate"] = None
+    train, trained = TrainingRun.train, []
+
+    def killed(self, *arguments):
+        trained.append(self.output_dir)
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return train(self, *arguments)
+
+    monkeypatch.setattr(TrainingRun, "train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        classify(**flags)
+    result = classify(**flags)
+    assert result.code == 0, result.errors
+    assert trained[3] == trained[1] and len(set(trained)) == 3
+    assert result.output.count("already trained to step") == 1, "the first one is only looked at"
+    written = json.loads((tmp_path / "run" / "trials.json").read_text())
+    assert len(written["trials"]) == 3 and f"its best trial is {tmp_path}/run/{written['best']}\n" in result.output
 
 
 @pytest.mark.slow
@@ -119,4 +155,4 @@ def test_pre_training_is_searched_by_its_held_out_loss(pretrain, tmp_path):
     losses = {trial["results"]["loss"]: trial["folder"] for trial in written["trials"]}
     assert losses[min(losses)].endswith(written["best"])
     result = pretrain(trials="learning_rate:1e-3|1e-2", do_eval=False, learning_rate=None)
-    assert result.errors.startswith("error: --num_trials, --learning_rates and --trials need --do_train and --do_eval")
+    assert result.errors.startswith("error: --num_trials and --trials need --do_train and --do_eval")

@@ -17,7 +17,13 @@ from albert_tf.training.devices.batches import (
     read_batches,
 )
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief, is_chief_by_environment
+from albert_tf.training.devices.workers import (
+    Agreement,
+    has_several_workers,
+    is_alone_by_environment,
+    is_chief,
+    is_chief_by_environment,
+)
 
 WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'
 
@@ -93,12 +99,13 @@ def test_one_of_several_machines_is_chief(roles, task_type, task_id, expected, m
     assert has_several_workers(strategy)
     assert is_chief(strategy) == expected
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": roles, "task": {"type": task_type, "index": task_id}}))
-    assert is_chief_by_environment() == expected
+    assert is_chief_by_environment() == expected and not is_alone_by_environment()
 
 
 def test_machine_on_its_own_is_chief_and_agrees_with_itself():
     strategy = make_strategy(num_cpu_replicas=2)
     assert is_chief(strategy) and is_chief_by_environment() and not has_several_workers(strategy)
+    assert is_alone_by_environment()
     assert [Agreement(strategy).any(vote) for vote in (True, False)] == [True, False]
 
 

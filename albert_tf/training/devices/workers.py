@@ -21,6 +21,12 @@ def is_chief_by_environment() -> bool:
     return _leads(tf.distribute.cluster_resolver.TFConfigClusterResolver())
 
 
+def is_alone_by_environment() -> bool:
+    """Returns whether TF_CONFIG names no other process."""
+    roles = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict()
+    return sum(map(len, roles.values())) <= 1
+
+
 def _leads(resolver):
     roles = resolver.cluster_spec().as_dict()
     is_first = resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
