@@ -4,7 +4,7 @@ import collections.abc
 import json
 import typing
 
-from albert_tf.files import gfile_for, replacing
+from albert_tf.files import gfile_for, replacing, to_json
 
 Answer = dict[str, typing.Any]
 
@@ -16,7 +16,7 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 def write_lines(file: typing.BinaryIO, answers: list[Answer]) -> None:
     """Writes answers as lines of JSON."""
-    file.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers).encode("utf-8"))
+    file.write("".join(to_json(answer) + "\n" for answer in answers).encode("utf-8"))
 
 
 def read_answers(path: str) -> collections.abc.Iterator[Answer]:
@@ -50,7 +50,7 @@ def _flat(answer, prefix=""):
         if isinstance(value, dict):
             values |= _flat(value, f"{prefix}{name}.")
         else:
-            values[prefix + name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            values[prefix + name] = value if isinstance(value, str) else to_json(value)
     return values
 
 

@@ -11,12 +11,12 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
-from albert_tf.cli.entity_flags import define_entity_flags, with_entities
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
+from albert_tf.mentions.names import read_names
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths, start_workers
@@ -78,7 +78,12 @@ def define_flags():
         True,
         "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable.",
     )
-    define_entity_flags()
+    flags.DEFINE_string(
+        "entity_file",
+        None,
+        "File with names of entities, one per line: a name at the beginning of a word is masked as a whole, "
+        "and the rest of the word separately.",
+    )
     flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
     flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
     flags.DEFINE_integer(
@@ -221,7 +226,7 @@ def create(given, workers):
         print(f"languages: {', '.join(source.replace('+', ' with ') for source in sources)}", flush=True)
     train_paths, held_out_paths, other_paths = output_paths(given, max(1, len(sources)))
     tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
-    options, names = with_entities(given, options, tokenizer)
+    options, names = _with_entities(given, options, tokenizer)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     may_be_finished = given.resume and not is_unfinished
@@ -272,6 +277,21 @@ def main():
     else:
         with start_workers(1 if given.runner else given.num_workers) as workers:
             create(given, workers)
+
+
+def _with_entities(given, options, tokenizer):
+    """Returns the options of a build with what masking is to take whole, and the names of --entity_file, or None."""
+    if not given.entity_file:
+        return options, None
+    if not given.do_whole_word_mask:
+        raise InputError("--entity_file masks names whole, as words are; leave --do_whole_word_mask=false out")
+    packing = PACKINGS[options.packing]
+    if not packing.masks_pieces:
+        raise InputError(f"--entity_file: pieces of --sentence_pair={packing.name} are not masked; leave it out")
+    names = read_names(given.entity_file, tokenizer)
+    left_out = names.tell_left_out()
+    print(f"{len(names):,} names of {given.entity_file}" + (f"; left out: {left_out}" if left_out else ""))
+    return dataclasses.replace(options, names_sha256=names.sha256, num_names=len(names)), names
 
 
 def run():

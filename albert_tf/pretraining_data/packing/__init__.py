@@ -2,8 +2,7 @@
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.packing.document_blocks import DocumentBlocks
-from albert_tf.pretraining_data.packing.document_sentences import DocumentSentences
-from albert_tf.pretraining_data.packing.full_sentences import FullSentences
+from albert_tf.pretraining_data.packing.full_sentences import DocumentSentences, FullSentences
 from albert_tf.pretraining_data.packing.halves import Halves
 from albert_tf.pretraining_data.packing.next_segment import Next
 from albert_tf.pretraining_data.packing.order import Order

@@ -1,12 +1,19 @@
-"""One segment of whole sentences across documents (RoBERTa's FULL-SENTENCES; Liu et al. 2019, section 4.2)."""
+"""One segment of whole sentences, of one document or across documents (RoBERTa; Liu et al. 2019, section 4.2)."""
 
 import numpy as np
 
 from albert_tf.pretraining_data.packing.packing import Packing, Text
 
 
+class DocumentSentences(Packing):
+    """Examples of one segment, which never crosses the border of a document (DOC-SENTENCES)."""
+
+    name = "document_sentences"
+    summary = "one segment of a document (RoBERTa)"
+
+
 class FullSentences(Packing):
-    """Examples of one segment; a [SEP] stands where one document ends and the next begins."""
+    """Examples of one segment; a [SEP] stands where one document ends and the next begins (FULL-SENTENCES)."""
 
     name = "full_sentences"
     summary = "one segment across documents (RoBERTa)"
