@@ -9,6 +9,7 @@ import typing
 import numpy as np
 
 from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.errors import InputError
 from albert_tf.finetuning.baselines import LinearScores
 from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
@@ -21,7 +22,11 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.batches import BatchLengths
+from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
+
+# How a share of texts with several labels is chosen; other versions chose another one.
+_BY_RAREST_LABEL = "by rarest label"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +199,7 @@ def train(
         "train_file": {**train_file.identity, "examples": len(train_file.examples)},
         "max_seq_length": train_file.max_seq_length,
         "token_dropout": token_dropout,
+        **({"dev_share": _BY_RAREST_LABEL} if _shares_sets(task, train_file) else {}),
         **task.settings(),
         **(more_settings or {}),
     }
@@ -224,6 +230,11 @@ def evaluate(
         of_teacher: What the teacher scores on this file, by measure; None where there is none.
     """
     task = run.objective
+    if _shares_sets(task, dev_file) and "dev_share" not in (read_settings(run.output_dir) or {"dev_share": None}):
+        raise InputError(
+            f"{run.output_dir} has learnt some of the examples that are put aside of {dev_file.name} now: an earlier "
+            "version divided them otherwise; train anew in another folder, or name a file of its own to evaluate on"
+        )
     dataset = _dev_dataset(task, dev_file, run.settings, run.batch_lengths)
     scores, reports, predictions = {}, task.reports(), None
     if task.scores_predictions or reports:
@@ -323,6 +334,11 @@ def _compare_with_linear(run, metric, score, own, linear):
 
 def _with_error(score, found):
     return f"{score:.4f} ± {standard_error(found):.4f}" if found else f"{score:.4f}"
+
+
+def _shares_sets(task, file):
+    """Whether a file is a part of another that was divided by labels of which a text may have several."""
+    return file.share is not None and isinstance(task.text_and_label(file.examples[0])[1], tuple)
 
 
 def _rounded(score):

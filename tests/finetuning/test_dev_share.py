@@ -2,12 +2,15 @@
 
 import collections
 import random
+import types
 
 import pytest
+from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning import runner
+from albert_tf.finetuning import MultiLabel, runner
 from albert_tf.finetuning.dev_share import Share, dev_rows
+from albert_tf.finetuning.labelled_text import LabelledText
 
 ROWS = [(f"글 {number}", "좋음" if number % 4 else "나쁨") for number in range(400)]
 
@@ -91,3 +94,12 @@ def test_parts_of_a_file_are_told_apart_by_content(tmp_path):
     assert runner.identity_of(str(path), Share(0.1, is_dev=True)) != dev
     both = runner.identity_of((str(path), str(path)))
     assert both["name"] == "train.csv+train.csv" and both["sha256"] != runner.identity_of(str(path))["sha256"]
+
+
+def test_run_whose_examples_were_divided_otherwise_is_not_evaluated(tmp_path, monkeypatch):
+    examples = [LabelledText(f"글 {number}", None, ("배송",), number) for number in range(4)]
+    dev_file = runner.EncodedFile(str(tmp_path / "train.tsv"), examples, {}, 8, Share(0.1, is_dev=True))
+    run = types.SimpleNamespace(objective=MultiLabel(tiny_config(100), ("배송", "포장")), output_dir=str(tmp_path))
+    monkeypatch.setattr(runner, "read_settings", lambda folder: {"dev_fraction": 0.1})
+    with pytest.raises(InputError, match="has learnt some of the examples that are put aside of .*train.tsv now"):
+        runner.evaluate(run, dev_file)
