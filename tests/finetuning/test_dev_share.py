@@ -101,5 +101,5 @@ def test_run_whose_examples_were_divided_otherwise_is_not_evaluated(tmp_path, mo
     dev_file = runner.EncodedFile(str(tmp_path / "train.tsv"), examples, {}, 8, Share(0.1, is_dev=True))
     run = types.SimpleNamespace(objective=MultiLabel(tiny_config(100), ("배송", "포장")), output_dir=str(tmp_path))
     monkeypatch.setattr(runner, "read_settings", lambda folder: {"dev_fraction": 0.1})
-    with pytest.raises(InputError, match="has learnt some of the examples that are put aside of .*train.tsv now"):
+    with pytest.raises(InputError, match=r"has learnt some of the examples that are put aside of .*train.tsv now"):
         runner.evaluate(run, dev_file)
