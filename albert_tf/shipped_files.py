@@ -3,6 +3,7 @@
 Imports nothing but the standard library, for `albert-files` is to answer at once.
 """
 
+import difflib
 import os
 import re
 
@@ -52,6 +53,21 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
             f"{folder}, which prints its folder"
         )
     return found
+
+
+def did_you_mean(path: str) -> str:
+    """Returns the end of a sentence that names the folder which is spelled most like one that is not there.
+
+    It is an included model or a folder beside the one that is named; "" where none is alike.
+    """
+    parent = os.path.dirname(path)
+    beside = [os.path.join(parent, name) for name in os.listdir(parent or ".")] if os.path.isdir(parent or ".") else []
+    models = {f"models/{name}": name for name in os.listdir(os.path.join(shipped_path(), "models"))}
+    for folder, name in models.items():
+        if difflib.get_close_matches(path, (folder, name), 1, cutoff=0.8):
+            return f"; did you mean {folder}?"
+    alike = difflib.get_close_matches(path, filter(os.path.isdir, beside), 1, cutoff=0.8)
+    return f"; did you mean {alike[0]}?" if alike else ""
 
 
 def or_shipped(path: str) -> str:

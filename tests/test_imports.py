@@ -120,6 +120,7 @@ MAY_IMPORT = {
         "folder_lock",
         "whole_folders",
         "checkpoint_files",
+        "shipped_files",
         "asked_texts",
         "loaded_model",
         "text_fields",

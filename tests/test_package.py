@@ -13,7 +13,7 @@ import pytest
 from albert_tf import __version__, shipped_files
 from albert_tf.cli import demo
 from albert_tf.errors import InputError
-from albert_tf.shipped_files import SHIPPED_FOLDERS, find_or_shipped, shipped_path
+from albert_tf.shipped_files import SHIPPED_FOLDERS, did_you_mean, find_or_shipped, shipped_path
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOT_SOURCE = ("build", "dist", "demo_output")
@@ -40,6 +40,15 @@ def test_what_comes_along_is_found_in_a_checkout():
 def test_what_does_not_come_along_is_refused(name):
     with pytest.raises(InputError, match=r"is included; look in configs, models, samples in "):
         shipped_path(name)
+
+
+def test_folder_that_is_mistyped_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "reviews").mkdir(parents=True)
+    for name in ("models/albert_ko_smal", "albert_ko_small", "model/albert_ko_small"):
+        assert did_you_mean(name) == "; did you mean models/albert_ko_small?"
+    assert did_you_mean("run/review") == "; did you mean run/reviews?"
+    assert did_you_mean("nowhere") == did_you_mean("no/where") == ""
 
 
 def test_name_of_a_model_on_the_hub_is_no_folder(tmp_path, monkeypatch):

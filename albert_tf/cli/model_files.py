@@ -19,6 +19,7 @@ from albert_tf.interchange.huggingface_config import is_published, read_publishe
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.modeling.student import parse_layers, student_config
 from albert_tf.objectives.refusals import refuse_entities
+from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -164,7 +165,8 @@ def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str
             "models/albert_ko_small, which is included"
         )
     if not found and not any(tf.io.gfile.exists(init_checkpoint + ending) for ending in ("", ".index")):
-        raise InputError(f"--init_checkpoint={init_checkpoint}: there is no such folder or checkpoint")
+        hint = did_you_mean(init_checkpoint)
+        raise InputError(f"--init_checkpoint={init_checkpoint}: there is no such folder or checkpoint{hint}")
     if not found:
         raise InputError(f"--{flag} is missing, and there is no {name} beside --init_checkpoint={init_checkpoint}")
     return found

@@ -24,6 +24,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.objectives import DataOptions, make_objective, usual_objective, what_was_learnt
+from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -130,7 +131,7 @@ def load_finetuned(
     """
     folder = os.fspath(folder)
     if not tf.io.gfile.exists(folder):
-        raise InputError(f"{folder}: there is no such folder; name the folder of a model that was fine-tuned")
+        raise InputError(f"{folder}: there is no such folder{did_you_mean(folder) or '; name the folder of a model'}")
     settings = read_settings(folder)
     if settings is None:
         refuse_trials(folder)

@@ -98,7 +98,7 @@ def test_checkpoint_that_would_not_be_the_teacher_is_refused(classify, teacher, 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"teacher": "nowhere"}, "nowhere: there is no such folder; name the folder of a model that was fine-tuned"),
+        ({"teacher": "nowhere"}, "nowhere: there is no such folder; name the folder of a model"),
         ({"labels": "0,1,2"}, "has the labels 1, 0, but here they are 0, 1, 2; name a teacher that was fine-tuned for"),
         ({"regression": True}, "was fine-tuned for Classification, but the task here is Regression; name a teacher"),
         ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight has an effect only with a teacher; name one with"),
