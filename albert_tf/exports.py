@@ -35,6 +35,7 @@ _CARD_TYPES = {
     "config": {"hidden_size": int},
     "fast_tokenizer_sha256": str,
     "special_tokens_in_text": bool,
+    "truncation": str,
 }
 _REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config")
 _SHORTEST = 3

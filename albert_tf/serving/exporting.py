@@ -73,6 +73,7 @@ def export_model(
             if os.path.exists(fast_tokenizer):
                 card["fast_tokenizer_sha256"] = sha256_of(fast_tokenizer)
                 card["special_tokens_in_text"] = takes_special_tokens_in_text(trained.tokenizer)
+                card["truncation"] = trained.tokenizer.vocabulary.truncation
             write_json(os.path.join(beside, CARD_FILE), card)
         return target
 
