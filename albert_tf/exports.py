@@ -31,6 +31,7 @@ _CARD_TYPES = {
     "input_columns": list[str],
     "max_seq_length": int,
     "doc_stride": int,
+    "encoder": {"pooling": str, "normalize": bool},
     "tokenizer": str,
     "config": {"hidden_size": int},
     "fast_tokenizer_sha256": str,

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import (
+    ENCODER_FILE,
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
@@ -66,7 +67,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
         if kept := of_task or what_was_learnt(settings):
             write_json(os.path.join(temporary, SETTINGS_FILE), kept)
-        for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
+        for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE, ENCODER_FILE):
             if tf.io.gfile.exists(os.path.join(folder, file)):
                 tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))
         return sum(entry.stat().st_size for entry in os.scandir(temporary))

@@ -234,14 +234,14 @@ def write_beside_others(tokenizer: Tokenizer, folder: str) -> None:
     tokenizer.save(folder, OWN_SETTINGS_FILE)
 
 
-def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig) -> list[str]:
+def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig, max_seq_length: int) -> list[str]:
     """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does.
 
     Raises:
         InputError: The library `tokenizers` is not there.
     """
     try:
-        export_huggingface(tokenizer, folder, config.longest_sequence, config.type_vocab_size > 1)
+        export_huggingface(tokenizer, folder, max_seq_length, config.type_vocab_size > 1)
     except ImportError as error:
         raise InputError(
             "`to=huggingface` needs the library tokenizers to write tokenizer.json; install it with "

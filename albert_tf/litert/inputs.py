@@ -151,7 +151,7 @@ def pad(encodings: list) -> dict[str, np.ndarray]:
 
 
 def kept_lengths(lengths: list[int], room: int, truncation: str) -> list[int]:
-    """Returns how many pieces are kept where the longer text gives up one after another; the rule says of equal ones."""
+    """Returns how many pieces are kept where the longer text gives up one after another."""
     if len(lengths) == 1:
         return [min(lengths[0], room)]
     first, second = lengths

@@ -117,6 +117,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
         **_doc_stride(task),
+        **({"encoder": trained.encoder_settings} if trained.encoder_settings else {}),
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,
         "checkpoint": os.path.basename(trained.checkpoint),

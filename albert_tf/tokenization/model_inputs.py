@@ -137,7 +137,7 @@ def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
 
 
 def _kept_lengths(lengths, room, truncation):
-    """Returns what is left of each length when the longer one gives up one after another; the rule says of equal ones."""
+    """Returns what is left of each length when the longer one gives up one after another, of equal ones by a rule."""
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], room)]
     first, second = lengths

@@ -21,6 +21,7 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.modeling.kernels.gelu import gelu_erf
+from albert_tf.pair_truncation import TRUNCATIONS
 from albert_tf.serving import exporting
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
@@ -28,7 +29,6 @@ from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
 from albert_tf.serving.signatures.text_inputs import TextInputs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_tokenizers
-from albert_tf.pair_truncation import TRUNCATIONS
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_SEQ_LENGTH = 24
