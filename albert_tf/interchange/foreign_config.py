@@ -35,6 +35,7 @@ _OF_TRAINING = "of training, and of the weights that it begins with"
 _OF_CALLS = "what a call returns, or how fast; not which numbers"
 _ORIGIN = "who wrote it"
 _BY_TOKENIZER = "the tokenizer has its ids"
+_OF_OTHER_POOLERS = "of another pooler_type, which is refused"
 _OF_GENERATE = "generate has arguments of its own"
 _UNREAD_HEAD = "of heads that are not read"
 # Keys of config.json that change nothing here, and why.
@@ -45,7 +46,11 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(("chunk_size_feed_forward", "reorder_and_upcast_attn", "gradient_checkpointing"), _OF_CALLS),
     **dict.fromkeys(("dtype", "torch_dtype"), "weights have their type, and are computed with in float32"),
     **dict.fromkeys(("transformers_version", "_name_or_path", "finetuning_task", "_attn_implementation"), _ORIGIN),
-    "label2id": "the inverse of id2label",
+    **dict.fromkeys(("output_past", "torchscript", "use_bfloat16", "tie_weights_"), "of earlier versions"),
+    **dict.fromkeys(("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"), _OF_OTHER_POOLERS),
+    "pooler_size_per_head": _OF_OTHER_POOLERS,
+    "n_ctx": "n_positions says it",
+    **dict.fromkeys(("label2id", "num_labels"), "id2label says it"),
     **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), _BY_TOKENIZER),
     **dict.fromkeys(("unk_index", "mask_index", "pad_index", "bos_index", "eos_index"), _BY_TOKENIZER),
     "tie_word_embeddings": "a table that differs from that of embeddings is refused",
@@ -122,7 +127,7 @@ def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str])
         of_family: What the family calls our fields.
     """
     known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *OBEYED, *OWN_FIELDS, *of_family}
-    return sorted(name for name, value in values.items() if name not in known and value is not None)
+    return sorted(name for name, value in values.items() if name not in known and value not in (None, False))
 
 
 def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:

@@ -113,7 +113,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
         write_json(os.path.join(folder, UNTRAINED_FILE), {UNTRAINED: sorted(model.untrained)})
     if model.tokenizer is not None:
         model.tokenizer.save(folder)
-    is_shorter = model.longest_sequence < model.config.longest_sequence
+    is_shorter = not model.settings and model.longest_sequence < model.config.longest_sequence
     length = {"max_seq_length": model.longest_sequence} if is_shorter else {}
     if vectors := {**model.vectors, **length}:
         write_json(os.path.join(folder, ENCODER_FILE), vectors)

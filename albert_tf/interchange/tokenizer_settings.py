@@ -40,6 +40,8 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(("bos_token", "eos_token"), "cls_token and sep_token are what stands around texts"),
     **dict.fromkeys(("do_subword_tokenize", "do_word_tokenize"), "of BertJapaneseTokenizer, which is refused"),
     "clean_up_tokenization_spaces": "of text made of ids",
+    "trim_offsets": "where pieces stand, and not which they are",
+    "_spm_precompiled_charsmap": "the table is read from the model's file",
     "model_input_names": "the model's config says whether it has segments",
 }
 

@@ -1,5 +1,6 @@
 """What folders of transformers say beside their weights is obeyed, told or refused, and none of it passed over."""
 
+import inspect
 import json
 import warnings
 
@@ -15,7 +16,7 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.interchange import foreign_config, sentence_transformers, tokenizer_settings
 from albert_tf.interchange.huggingface_config import find_family, read_config
-from albert_tf.interchange.tokenizer_kinds import BERT
+from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, XLM_ROBERTA
 from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
@@ -331,10 +332,14 @@ def test_every_key_of_a_tokenizer_has_an_outcome(transformers, tmp_path):
     tokenizer = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), strip_accents=False, model_max_length=64)
     tokenizer.save_pretrained(tmp_path / "saved")
     written = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
-    keys = {*written, "truncation_side", "padding_side", "split_special_tokens", "added_tokens_decoder", "max_length"}
-    known = {*BERT.only, *BERT.read, *tokenizer_settings._READ, *tokenizer_settings.WITHOUT_EFFECT}
-    assert not keys - known
-    assert all(tokenizer_settings.WITHOUT_EFFECT.values())
+    of_all = {*written, "truncation_side", "padding_side", "split_special_tokens", "added_tokens_decoder", "max_length"}
+    num_walked = 0
+    for kind in (BERT, ALBERT, XLM_ROBERTA):
+        own = set(inspect.signature(getattr(transformers, kind.classes[0]).__init__).parameters)
+        keys = own - {"self", "vocab", "kwargs"} | (of_all if kind is BERT else set())
+        assert not keys - {*kind.only, *kind.read, *tokenizer_settings._READ, *tokenizer_settings.WITHOUT_EFFECT}
+        num_walked += len(keys)
+    assert num_walked > 40 and all(tokenizer_settings.WITHOUT_EFFECT.values())
 
 
 def test_what_generation_config_says_is_told_of_models_that_generate(transformers, tmp_path):
@@ -353,3 +358,13 @@ def test_what_generation_config_says_is_told_of_models_that_generate(transformer
 
 def test_keys_of_modules_have_a_reason():
     assert all(all(reasons.values()) for reasons in sentence_transformers.WITHOUT_EFFECT.values())
+
+
+def test_classifier_without_the_pooler_that_it_reads_is_refused(transformers, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder, _ = save_bert(transformers, tmp_path / "theirs", "BertForSequenceClassification")
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: value for name, value in weights.items() if "pooler" not in name}, folder / "model.safetensors")
+    with pytest.raises(InputError, match="lacks encoder/pooler/"):
+        albert_tf.load(folder)
