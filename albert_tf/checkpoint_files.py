@@ -17,6 +17,8 @@ CHECKPOINT_NAME = "model.ckpt"
 BEST_FILE = "best_checkpoint.json"
 TRIALS_FILE = "trials.json"
 SETTINGS_FILE = "run_settings.json"
+# How long inputs are, and how vectors are made, of models from elsewhere that say it.
+ENCODER_FILE = "encoder_settings.json"
 EVAL_RESULTS_FILE = "eval_results.json"
 MODEL_PREFIX = "model/"
 AVERAGES_PREFIX = "averages/"

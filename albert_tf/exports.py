@@ -31,10 +31,12 @@ _CARD_TYPES = {
     "input_columns": list[str],
     "max_seq_length": int,
     "doc_stride": int,
+    "encoder": {"pooling": str, "normalize": bool},
     "tokenizer": str,
     "config": {"hidden_size": int},
     "fast_tokenizer_sha256": str,
     "special_tokens_in_text": bool,
+    "truncation": str,
 }
 _REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config")
 _SHORTEST = 3

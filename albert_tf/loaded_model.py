@@ -25,6 +25,8 @@ class LoadedModel(abc.ABC):
         num_cut: How many of the inputs asked so far were longer than what is read of them.
         num_unknown: How many of them held a word that the vocabulary can't spell.
         learnt_to_compare: Whether the vectors of `encode` were taught which texts are alike.
+        pooling: How `encode` and `similarity` make vectors where they aren't told.
+        normalizes: Whether such vectors have length 1.
     """
 
     results: dict[str, typing.Any]
@@ -33,6 +35,8 @@ class LoadedModel(abc.ABC):
     num_cut: int
     num_unknown: int = 0
     learnt_to_compare: bool = False
+    pooling: str = "mean"
+    normalizes: bool = False
 
     def fill_mask(self, texts: collections.abc.Sequence[str], top_k: int = 5) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text; see `PretrainedModel.fill_mask`."""
@@ -74,7 +78,7 @@ class LoadedModel(abc.ABC):
         """Returns how probable it is that each piece was replaced; see `PretrainedModel.find_replaced`."""
         raise self.cannot("find_replaced")
 
-    def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
+    def encode(self, texts: collections.abc.Sequence[str], pooling: str | None = None) -> np.ndarray:
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
         raise self.cannot("encode")
 
@@ -82,7 +86,7 @@ class LoadedModel(abc.ABC):
         """Returns a prediction for each input, in order; see `Predictor.predict`."""
         raise self.cannot("predict")
 
-    def similarity(self, pairs: collections.abc.Sequence[tuple[str, str]], pooling: str = "mean") -> np.ndarray:
+    def similarity(self, pairs: collections.abc.Sequence[tuple[str, str]], pooling: str | None = None) -> np.ndarray:
         """Returns how alike two texts are to the encoder: the cosine of their vectors, float32 [N], from -1 to 1.
 
         Args:
@@ -129,6 +133,11 @@ class LoadedModel(abc.ABC):
                 stacklevel=3,
             )
         self.num_unknown += num_unknown
+
+    def take_encoder_settings(self, settings: collections.abc.Mapping[str, typing.Any]) -> None:
+        """Takes what encoder_settings.json says of vectors."""
+        self.learnt_to_compare = "pooling" in settings
+        self.pooling, self.normalizes = settings.get("pooling", "mean"), settings.get("normalize", False)
 
     @property
     def abilities(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.datasets import DATASETS, DataFiles
+from albert_tf.finetuning.datasets import DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
@@ -13,6 +13,7 @@ from albert_tf.finetuning.soft_labels import TAUGHT, has_label
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.rows.row_file import write_rows
+from albert_tf.tokenization.base import check_switches
 
 
 class Regression(LabelledTextTask):
@@ -24,17 +25,26 @@ class Regression(LabelledTextTask):
         config: Hyper-parameters.
         files: What the columns of the files mean, and how the task is measured.
         doc_stride: Read long texts in windows; see `LabelledTextTask`.
+        sigmoid: Whether the number is the sigmoid of what the head gives, as of cross-encoders from elsewhere.
     """
 
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
 
-    def __init__(self, config: AlbertConfig, files: DataFiles = DATASETS["sts-b"], doc_stride: int | None = None):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        files: DataFiles = DATASETS["sts-b"],
+        doc_stride: int | None = None,
+        sigmoid: bool = False,
+    ):
         super().__init__(config, files, num_outputs=1, doc_stride=doc_stride)
+        check_switches({"sigmoid": sigmoid})
+        self._activation = tf.sigmoid if sigmoid else tf.identity
 
     def compute(self, batch, training, dropout_seed, model):
-        scores = model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0]
+        scores = self._activation(model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0])
         weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
         if training and self.soft_labels is not None:
@@ -57,7 +67,7 @@ class Regression(LabelledTextTask):
 
     def outputs(self, batch, model):
         """Returns `scores` float32 [B]."""
-        return {"scores": model(batch, training=False)["logits"][:, 0]}
+        return {"scores": self._activation(model(batch, training=False)["logits"][:, 0])}
 
     def predict(self, examples, features, outputs):
         return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
@@ -86,6 +96,13 @@ class Regression(LabelledTextTask):
 
     def reports(self):
         return {ERRORS_FILE: write_differences}
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        return cls(config, files_of(settings), settings.get("doc_stride"), settings.get("sigmoid", False))
+
+    def settings(self):
+        return {**super().settings(), **({"sigmoid": True} if self._activation is tf.sigmoid else {})}
 
     def describe(self, path, examples, features):
         values = [_number(example.label) for example in examples]

@@ -1,11 +1,13 @@
 """What the configs of other people's models have in common: how they differ from ours, and what they can't say."""
 
+import os
 import types
 import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.interchange.portable_model import PortableModel
+from albert_tf.files import gfile_for, read_json
+from albert_tf.interchange.portable_model import Caveat, PortableModel
 
 # Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.
 _ONLY_VALUES = {
@@ -19,6 +21,8 @@ _ONLY_VALUES = {
     "pooler_type": ("first_token_transform",),
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "quantization_config": (None,),
     "add_cross_attention": (False,),
     "pruned_heads": ({},),
     "summary_activation": ("gelu",),
@@ -27,6 +31,48 @@ _ONLY_VALUES = {
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),
 }
+_OF_TRAINING = "of training, and of the weights that it begins with"
+_OF_CALLS = "what a call returns, or how fast; not which numbers"
+_ORIGIN = "who wrote it"
+_BY_TOKENIZER = "the tokenizer has its ids"
+_OF_OTHER_POOLERS = "of another pooler_type, which is refused"
+_OF_GENERATE = "generate has arguments of its own"
+_UNREAD_HEAD = "of heads that are not read"
+# Keys of config.json that change nothing here, and why.
+WITHOUT_EFFECT = {
+    **dict.fromkeys(("initializer_range", "init_std", "embed_init_std", "qa_dropout", "dropout"), _OF_TRAINING),
+    **dict.fromkeys(("classifier_dropout", "summary_last_dropout", "summary_first_dropout"), _OF_TRAINING),
+    **dict.fromkeys(("output_attentions", "output_hidden_states", "return_dict", "use_cache"), _OF_CALLS),
+    **dict.fromkeys(("chunk_size_feed_forward", "reorder_and_upcast_attn", "gradient_checkpointing"), _OF_CALLS),
+    **dict.fromkeys(("dtype", "torch_dtype"), "weights have their type, and are computed with in float32"),
+    **dict.fromkeys(("transformers_version", "_name_or_path", "finetuning_task", "_attn_implementation"), _ORIGIN),
+    **dict.fromkeys(("output_past", "torchscript", "use_bfloat16", "tie_weights_"), "of earlier versions"),
+    **dict.fromkeys(("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"), _OF_OTHER_POOLERS),
+    "pooler_size_per_head": _OF_OTHER_POOLERS,
+    "n_ctx": "n_positions says it",
+    **dict.fromkeys(("label2id", "num_labels"), "id2label says it"),
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), _BY_TOKENIZER),
+    **dict.fromkeys(("unk_index", "mask_index", "pad_index", "bos_index", "eos_index"), _BY_TOKENIZER),
+    "tie_word_embeddings": "a table that differs from that of embeddings is refused",
+    **dict.fromkeys(("sinusoidal_embeddings", "sinusoidal_pos_embds"), "positions lie in the weights"),
+    "lang_id": "read by transformers' generate alone",
+    **dict.fromkeys(("start_n_top", "end_n_top", "summary_proj_to_labels"), _UNREAD_HEAD),
+    **dict.fromkeys(("summary_type", "summary_use_proj", "summary_activation"), f"{_UNREAD_HEAD}, or refused"),
+    **dict.fromkeys(("max_length", "do_sample", "num_beams", "top_k", "top_p", "temperature"), _OF_GENERATE),
+    "task_specific_params": _OF_GENERATE,
+}
+# Keys that are obeyed beside those of a family's sizes; of a head, or of one family.
+OBEYED = (
+    *("architectures", "model_type", "tokenizer_class", "problem_type", "id2label", "sentence_transformers"),
+    *("sbert_ce_default_activation_function", "albert_tf_settings", "embd_pdrop", "gelu_activation", "causal"),
+    *("n_langs", "use_lang_emb", "asm", "is_encoder"),
+)
+# Keys of generation_config.json that change nothing here; what else it says is told of models that generate.
+_NOT_OF_CHOICES = (
+    *("transformers_version", "_from_model_config", "pad_token_id", "bos_token_id", "eos_token_id", "use_cache"),
+    *("output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate"),
+    *("cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory", "prefill_chunk_size"),
+)
 _DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
@@ -71,6 +117,28 @@ def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typi
                 f"{known[0]}; this model can't be converted"
             )
     return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
+
+
+def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str]) -> list[str]:
+    """Returns the keys of a config that are neither obeyed, nor refused, nor known to change nothing.
+
+    Args:
+        values: The config.
+        of_family: What the family calls our fields.
+    """
+    known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *OBEYED, *OWN_FIELDS, *of_family}
+    return sorted(name for name, value in values.items() if name not in known and value not in (None, False))
+
+
+def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:
+    """Returns a sentence if a model generates, and generation_config.json says how, which `generate` is told."""
+    path = os.path.join(folder, "generation_config.json")
+    if not config.is_causal or not gfile_for(folder).exists(path):
+        return []
+    values = read_json(path, "the settings of generation")
+    said = [name for name, value in values.items() if name not in _NOT_OF_CHOICES and value not in (None, False)]
+    given = ", ".join(f"{name}={str(values[name])[:20]}" for name in sorted(said))
+    return [Caveat(f"{path} is not obeyed; pass what is meant to generate: {given}")] if said else []
 
 
 def own_fields(config: AlbertConfig) -> dict[str, typing.Any]:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import tempfile
 import typing
+import warnings
 
 from albert_tf.checkpoint_files import SETTINGS_FILE
 from albert_tf.errors import InputError
@@ -12,7 +13,7 @@ from albert_tf.files import empty, gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
-from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.portable_model import Caveat, ReadOptions
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.tokenizer_files import NO_TOKENIZER, find_tokenizer
 from albert_tf.interchange.wordpiece_files import read_pieces
@@ -78,6 +79,9 @@ def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collectio
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
         path = os.path.join(temporary, "model")
         sentences = convert_checkpoint(source, "albert_tf", folder, path)
+        for each in sentences:
+            if isinstance(each, Caveat):
+                warnings.warn(f"{folder}: {each}", stacklevel=4)
         lacking = next((each for each in sentences if each.startswith(NO_TOKENIZER)), None)
         if lacking and needs_tokenizer:
             raise InputError(f"{folder}: {lacking}")

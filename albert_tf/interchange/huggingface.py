@@ -15,16 +15,21 @@ from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
 from albert_tf.interchange.huggingface_heads import class_in, find_head
 from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
+from albert_tf.interchange.ours import NO_TASK
 from albert_tf.interchange.portable_model import (
+    NO_PART,
+    Caveat,
     PortableModel,
     ReadOptions,
     give_weights,
     take_weights,
 )
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.sentence_transformers import read_vectors
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.task_settings import known_settings
 from albert_tf.interchange.tokenizer_files import with_tokenizer, write_for_transformers
+from albert_tf.interchange.tokenizer_settings import read_max_length
 
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
@@ -35,6 +40,8 @@ _WITHOUT_PREFIX = (
     *("position_embeddings.", "lang_embeddings.", "layer_norm_emb.", "attentions.", "ffns."),
     *("layer_norm1.", "layer_norm2."),
 )
+# How names of classes end that are pre-trained and no more.
+_WITHOUT_TASK = ("Model", "ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForNextSentencePrediction")
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids", ".attn.bias", ".attn.masked_bias")
 
 
@@ -73,9 +80,24 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = PortableModel(config, weights, head.task, head.labels, notes=notes)
     model = with_tokenizer(model, path, options, HUGGINGFACE)
+    model.max_seq_length, model.gives_probability = read_max_length(path), head.gives_probability
+    model.vectors, of_vectors = read_vectors(path)
+    model.notes += [*of_vectors, *_unread_head(values, model, taken), *foreign_config.of_generation(path, config)]
+    if unknown := foreign_config.unknown_keys(values, family.names_in_config.values()):
+        model.notes.append(Caveat(f"{config_file}: ignored, because they are unknown: {', '.join(unknown)}"))
     if head.outputs and isinstance(values.get(OWN_SETTINGS), dict):
         _take_own_settings(model, values[OWN_SETTINGS], head.outputs, config_file)
     return model
+
+
+def _unread_head(values, model, notes):
+    """Returns a sentence if the config names a class with a head, and nobody here reads that."""
+    name = class_in(values)
+    if model.has_head or not name or (name.endswith(_WITHOUT_TASK) and not name.endswith("DoubleHeadsModel")):
+        return []
+    names = [note.removeprefix(NO_PART) for note in notes if note.startswith(NO_PART)]
+    what = f"a head that albert_tf doesn't know ({', '.join(names)})" if names else "a head that is not in the weights"
+    return [Caveat(f"the head is left out, and so {NO_TASK}{name} has {what}")]
 
 
 def _check_network(values, family, found, config_file, source):
@@ -211,7 +233,14 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
     write_json(os.path.join(folder, CONFIG_FILE), config_values(model, config, family, class_name))
     if model.tokenizer is not None:
-        notes += write_for_transformers(model.tokenizer, folder, config)
+        notes += write_for_transformers(model.tokenizer, folder, config, model.longest_sequence)
+    if model.settings.get("doc_stride") and model.task not in ("squad", "squad_v2"):
+        notes.append(
+            f"texts of more than {model.longest_sequence} pieces are read in windows here (doc_stride="
+            f"{model.settings['doc_stride']}), and only their beginnings there: transformers has no windows"
+        )
+    if model.vectors.get("pooling"):
+        notes.append("left, because it is not of transformers: how sentence-transformers makes vectors")
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
 
 

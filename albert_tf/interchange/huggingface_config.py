@@ -151,7 +151,7 @@ def config_values(model: PortableModel, config: AlbertConfig, family: Family, cl
         values["id2label"] = {str(number): label for number, label in enumerate(labels)}
         values["label2id"] = {label: number for number, label in enumerate(labels)}
     if class_name == CLASSES["classify"]:
-        values["problem_type"] = _PROBLEM_TYPES[model.task]
+        values["problem_type"] = None if model.settings.get("sigmoid") else _PROBLEM_TYPES[model.task]
     if model.settings:
         values[OWN_SETTINGS] = model.settings
     return values

@@ -3,13 +3,16 @@
 import dataclasses
 import typing
 
+from albert_tf.errors import InputError
 from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.interchange.huggingface_names import CLASSES
-from albert_tf.interchange.portable_model import Weight
+from albert_tf.interchange.portable_model import Caveat, Weight
 
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
+# What earlier versions of sentence-transformers write of the last step of a cross-encoder.
+_OLD_ACTIVATION = "sbert_ce_default_activation_function"
 _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
 
 
@@ -23,6 +26,7 @@ class Head:
         labels: What its outputs are called, in our order; None where they have no names.
         order: Which of its outputs each of ours is; None for the same.
         notes: Sentences on it.
+        gives_probability: Whether its only output is one that a sigmoid is taken of.
     """
 
     outputs: int = 0
@@ -30,6 +34,7 @@ class Head:
     labels: tuple[str, ...] | None = None
     order: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+    gives_probability: bool = False
 
     def in_our_order(self, weights: dict[str, Weight]) -> dict[str, Weight]:
         """Returns the variables of a model, by our names, with the outputs of its head in our order."""
@@ -67,7 +72,7 @@ def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: st
             ),
         )
     if task not in ("classify", "multi_label", "tag"):
-        return Head(outputs, task)
+        return Head(outputs, task, gives_probability=task == "score" and _gives_probability(values, source))
     labels, notes = _labels(values.get("id2label"), outputs, source)
     order = _our_order(labels) if task == "tag" else None
     if order is None or order == tuple(range(outputs)):
@@ -75,6 +80,19 @@ def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: st
     labels = _our_tags([labels[number] for number in order])
     notes += (f"the outputs of the head were put into the order of albert_tf: {', '.join(labels)}",)
     return Head(outputs, task, labels, order, notes)
+
+
+def _gives_probability(values, source):
+    """Whether transformers' pipeline, or sentence-transformers' CrossEncoder, takes a sigmoid of one output."""
+    of_sentences = values.get("sentence_transformers")
+    names = (of_sentences if isinstance(of_sentences, dict) else {}).get("activation_fn"), values.get(_OLD_ACTIVATION)
+    name = next((str(name) for name in names if name is not None), None)
+    if name is None:
+        return values.get("problem_type") != "regression"
+    kind = name.rpartition(".")[2]
+    if kind not in ("Identity", "Sigmoid"):
+        raise InputError(f"{source}: the activation {name[:60]} of a cross-encoder is not computed by albert_tf")
+    return kind == "Sigmoid"
 
 
 def _task_of_class(values, outputs):
@@ -106,8 +124,10 @@ def _labels(id2label, outputs, source):
     if id2label is None:
         return labels, ()
     return labels, (
-        f"{source}: id2label does not name the {outputs} outputs of the head by the ids 0 to {outputs - 1}, so they "
-        f"are called {labels[0]} to {labels[-1]}; correct it if the labels have names",
+        Caveat(
+            f"{source}: id2label does not name the {outputs} outputs of the head by the ids 0 to {outputs - 1}, so "
+            f"they are called {labels[0]} to {labels[-1]}; correct it if the labels have names"
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import (
     AVERAGES_PREFIX,
     CHECKPOINT_NAME,
+    ENCODER_FILE,
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
@@ -19,6 +20,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
 from albert_tf.interchange.portable_model import (
+    Caveat,
     PortableModel,
     ReadOptions,
     Values,
@@ -37,6 +39,7 @@ from albert_tf.modeling.pretrained import (
     find_checkpoint,
     list_parts,
     read_config,
+    read_encoder_settings,
     read_untrained,
 )
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -84,6 +87,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if untrained:
         notes.append(f"still random, because nothing has trained it: {list_parts(sorted(untrained))}")
     model = with_tokenizer(PortableModel(config, weights, untrained=untrained, notes=notes), folder, options)
+    model.vectors = read_encoder_settings(folder)
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
     return model
@@ -109,13 +113,17 @@ def write(model: PortableModel, folder: str) -> list[str]:
         write_json(os.path.join(folder, UNTRAINED_FILE), {UNTRAINED: sorted(model.untrained)})
     if model.tokenizer is not None:
         model.tokenizer.save(folder)
+    is_shorter = not model.settings and model.longest_sequence < model.config.longest_sequence
+    length = {"max_seq_length": model.longest_sequence} if is_shorter else {}
+    if vectors := {**model.vectors, **length}:
+        write_json(os.path.join(folder, ENCODER_FILE), vectors)
     if model.has_head:
         settings, reason = settings_of(model)
         if settings is not None and model.tokenizer is None:
             settings, reason = None, "albert_tf.load also needs a tokenizer"
         if settings is None:
             what = "kept for `init_checkpoint`, but" if is_kept else "left out, and so"
-            notes.append(f"the head is {what} {NO_TASK}{reason}")
+            notes.append(Caveat(f"the head is {what} {NO_TASK}{reason}"))
         else:
             write_json(os.path.join(folder, SETTINGS_FILE), settings)
             notes.append(f"albert_tf.load answers from it; {SETTINGS_FILE} says how")

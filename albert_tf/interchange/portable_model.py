@@ -14,6 +14,8 @@ from albert_tf.tokenization import Tokenizer
 
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
 _POOLER = "encoder/pooler/"
+# What notes on variables that nobody reads begin with.
+NO_PART = "left, because it is no part of the model: "
 # A format may lack one of these as a whole, but not a part of it.
 _OF_DISCRIMINATORS = "replaced_token_head/"
 _PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/", _OF_DISCRIMINATORS)
@@ -24,6 +26,10 @@ _LARGEST_SIZE = 2**31
 
 # How much of a matrix is read at once to be transposed.
 _PART_BYTES = 16 * 2**20
+
+
+class Caveat(str):
+    """A sentence on what makes answers others than where the model comes from; whoever asks the model is told it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +149,9 @@ class PortableModel:
         sentencepiece_file: A SentencePiece model that lay beside it, if it is not the tokenizer's; None if none did.
         untrained: The names of variables that are as random as they began.
         notes: What was left behind or is missing, and why, a sentence each.
+        max_seq_length: The longest input that it is to be given; None for what it has positions for.
+        gives_probability: Whether a head of one output gives what a sigmoid is taken of.
+        vectors: How vectors of texts are made, as sentence_transformers.read_vectors returns it; empty for as usual.
     """
 
     config: AlbertConfig
@@ -154,6 +163,15 @@ class PortableModel:
     sentencepiece_file: str | None = None
     untrained: frozenset[str] = frozenset()
     notes: list[str] = dataclasses.field(default_factory=list)
+    max_seq_length: int | None = None
+    gives_probability: bool = False
+    vectors: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def longest_sequence(self) -> int:
+        """The longest input in pieces that it reads, as far as anything says."""
+        said = (self.settings.get("max_seq_length"), self.vectors.get("max_seq_length"), self.max_seq_length)
+        return min(self.config.longest_sequence, *(length or self.config.longest_sequence for length in said))
 
     @property
     def num_parameters(self) -> int:
@@ -227,7 +245,7 @@ def take_weights(
         )
     if not projects(config) and naming.always_projects:
         weights = _without_projection(weights, source)
-    return weights, [*notes, *(f"left, because it is no part of the model: {name}" for name in left)]
+    return weights, [*notes, *(f"{NO_PART}{name}" for name in left)]
 
 
 def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> None:

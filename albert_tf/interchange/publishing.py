@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import (
+    ENCODER_FILE,
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
@@ -57,7 +58,7 @@ def publish(path: str, folder: str, dtype: str = "float16") -> None:
     # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
     if kept := of_task or what_was_learnt(settings):
         write_json(os.path.join(folder, SETTINGS_FILE), kept)
-    for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
+    for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE, ENCODER_FILE):
         if tf.io.gfile.exists(os.path.join(source, file)):
             tf.io.gfile.copy(os.path.join(source, file), os.path.join(folder, file))
 

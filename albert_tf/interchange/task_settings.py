@@ -4,7 +4,7 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask, MultiLabel
+from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask, MultiLabel, Regression
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.finetuning.labels import check_labels
@@ -64,7 +64,7 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
         task = _make_task(model)
     except InputError as error:
         return None, str(error)
-    longest = model.config.longest_sequence  # nobody knows the lengths of the training texts: nothing is cut needlessly
+    longest = model.longest_sequence  # nobody knows the lengths of the training texts: nothing is cut needlessly
     length = min(task.usual_max_seq_length or longest, longest)
     settings = {"objective": type(task).__name__, "max_seq_length": length, **task.settings(), TEXTS_ARE_ASSUMED: True}
     return settings, ""
@@ -83,4 +83,6 @@ def _make_task(model: PortableModel) -> FinetuningTask:
         if not types or labels != labels_for(types):
             raise InputError("its labels are not O, and B- and I- of each type, which run_ner.py reads")
         return Entities(model.config, types)
+    if model.task == "score":
+        return Regression(model.config, sigmoid=model.gives_probability)
     return TASKS[model.task](model.config)

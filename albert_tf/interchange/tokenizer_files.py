@@ -14,14 +14,16 @@ from albert_tf.interchange.sentencepiece_files import (
     ALBERT_TF,
     GOOGLE,
     HUGGINGFACE,
+    KERAS_HUB,
     find_sentencepiece,
     kind_of_sentencepiece,
     read_sentencepiece,
 )
-from albert_tf.interchange.tokenizer_kinds import BY_FILE, XLM_ROBERTA
+from albert_tf.interchange.tokenizer_kinds import BY_FILE, KOBERT, XLM_ROBERTA
 from albert_tf.interchange.tokenizer_settings import check_configs, read_tokenizer_config
 from albert_tf.interchange.wordpiece_files import read_vocabulary_file, read_wordpiece
 from albert_tf.interchange.xlm_roberta_files import is_unigrams, read_xlm_roberta
+from albert_tf.pair_truncation import ODD_TO_FIRST, ODD_TO_LONGER, ODD_TO_SECOND
 from albert_tf.tokenization import (
     KoreanWordPieceTokenizer,
     SentencePieceTokenizer,
@@ -36,6 +38,14 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
+
+# How a library cuts pairs: KerasHub's "round_robin" leaves what Google's loop does.
+_TRUNCATIONS = {
+    ALBERT_TF: ODD_TO_SECOND,
+    GOOGLE: ODD_TO_FIRST,
+    HUGGINGFACE: ODD_TO_LONGER,
+    KERAS_HUB: ODD_TO_FIRST,
+}
 
 # What notes begin with of models without one.
 NO_TOKENIZER = "no tokenizer: "
@@ -105,15 +115,25 @@ def _find(folder, options, sentencepiece_file, library):
     """Returns the tokenizer and sentences on it, or None."""
     if options.vocab_file and options.spm_model_file:
         raise InputError("`vocab_file` and `spm_model_file` name two tokenizers; leave one out")
+    own = None if options.vocab_file or options.spm_model_file else _own_tokenizer(folder)
+    if own is not None:
+        _check_flags(own, options, folder)
+        return own, ()
+    found = _find_others(folder, options, sentencepiece_file, library)
+    if found is None:
+        return None
+    tokenizer, notes = found
+    # KoBERT's is one of Python, which cuts as Google's code does.
+    rule = tokenizer.vocabulary.truncation
+    return tokenizer.with_truncation(_TRUNCATIONS[library] if rule == ODD_TO_SECOND else rule), notes
+
+
+def _find_others(folder, options, sentencepiece_file, library):
     if options.vocab_file:
         return read_vocabulary_file(options)
     named = options.spm_model_file
     if named and not _is_same_file(named, sentencepiece_file):
         return _read_model(named, folder, {}, options, library, kind_of_sentencepiece(named, {}, False))
-    own = None if named else _own_tokenizer(folder)
-    if own is not None:
-        _check_flags(own, options, folder)
-        return own, ()
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     settings = read_tokenizer_config(folder)
     if sentencepiece_file:
@@ -140,7 +160,8 @@ def _read_model(path, folder, settings, options, library, kind):
     """Returns the tokenizer that a library makes of a SentencePiece model, and sentences on it."""
     if kind is XLM_ROBERTA:
         return read_xlm_roberta(path, folder, options)
-    return read_sentencepiece(path, folder, settings, options, library, kind)
+    tokenizer, notes = read_sentencepiece(path, folder, settings, options, library, kind)
+    return tokenizer.with_truncation(ODD_TO_FIRST) if kind is KOBERT else tokenizer, notes
 
 
 def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
@@ -213,14 +234,14 @@ def write_beside_others(tokenizer: Tokenizer, folder: str) -> None:
     tokenizer.save(folder, OWN_SETTINGS_FILE)
 
 
-def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig) -> list[str]:
+def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig, max_seq_length: int) -> list[str]:
     """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does.
 
     Raises:
         InputError: The library `tokenizers` is not there.
     """
     try:
-        export_huggingface(tokenizer, folder, config.longest_sequence, config.type_vocab_size > 1)
+        export_huggingface(tokenizer, folder, max_seq_length, config.type_vocab_size > 1)
     except ImportError as error:
         raise InputError(
             "`to=huggingface` needs the library tokenizers to write tokenizer.json; install it with "

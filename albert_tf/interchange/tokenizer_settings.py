@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.portable_model import Caveat, ReadOptions
 from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE, MAX_CHARACTERS, Kind
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.huggingface import CONFIG_FILE
@@ -18,18 +18,31 @@ _SPECIAL_TOKENS_FILE, _ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tok
 _MODEL_CONFIG_FILE = "config.json"
 _CLASS = "tokenizer_class"
 SPLIT = "split_special_tokens"
+# From there on a length says that none is known; transformers writes 10 ** 30.
+_MOST_POSITIONS = 10**9
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
 
-_READ = (_CLASS, "do_lower_case", "added_tokens_decoder", SPLIT)
-# Keys that change no id of a text.
-_WITHOUT_EFFECT = {
-    *("backend", "bos_token", "clean_up_tokenization_spaces", "do_subword_tokenize", "do_word_tokenize", "eos_token"),
-    *("full_tokenizer_file", "is_local", "local_files_only", "max_len", "max_length", "model_input_names"),
-    *("model_max_length", "name_or_path", "pad_to_multiple_of", "pad_token_type_id", "padding", "padding_side"),
-    *("processor_class", "special_tokens_map_file", "stride", "tokenizer_file", "transformers_version", "truncation"),
-    *("truncation_side", "truncation_strategy", "use_fast", "vocab_file"),
+_READ = (_CLASS, "do_lower_case", "added_tokens_decoder", SPLIT, "model_max_length", "max_len", "truncation_side")
+_ORIGIN = "where it was read, and by what"
+_OF_A_CALL = "of one call, which says it anew"
+_OF_PADDING = "padding is masked"
+# Keys that change no id of a text, and why.
+WITHOUT_EFFECT = {
+    **dict.fromkeys(("backend", "full_tokenizer_file", "is_local", "local_files_only", "name_or_path"), _ORIGIN),
+    **dict.fromkeys(
+        ("processor_class", "special_tokens_map_file", "tokenizer_file", "vocab_file", "use_fast"), _ORIGIN
+    ),
+    "transformers_version": _ORIGIN,
+    **dict.fromkeys(("max_length", "stride", "truncation", "truncation_strategy", "padding"), _OF_A_CALL),
+    **dict.fromkeys(("pad_to_multiple_of", "pad_token_type_id", "padding_side"), _OF_PADDING),
+    **dict.fromkeys(("bos_token", "eos_token"), "cls_token and sep_token are what stands around texts"),
+    **dict.fromkeys(("do_subword_tokenize", "do_word_tokenize"), "of BertJapaneseTokenizer, which is refused"),
+    "clean_up_tokenization_spaces": "of text made of ids",
+    "trim_offsets": "where pieces stand, and not which they are",
+    "_spm_precompiled_charsmap": "the table is read from the model's file",
+    "model_input_names": "the model's config says whether it has segments",
 }
 
 
@@ -45,17 +58,22 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
             raise InputError(
                 f"{path}: {key}={value!r:.80} gives other ids than albert_tf's tokenizer, which has {allowed[0]!r}"
             )
+    if settings.get("truncation_side", "right") != "right":
+        raise InputError(
+            f"{path}: truncation_side={str(settings['truncation_side'])[:40]} cuts the beginnings of long texts off, "
+            "and albert_tf their ends; it can't be converted"
+        )
     _check_class(settings.get(_CLASS), path, kind)
     added = settings.get("added_tokens_decoder") or {}
     if not isinstance(added, dict):
         raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
     for token in added.values():
         _check_added(token, f"{path}: added_tokens_decoder", _special_tokens(kind))
-    known = {*kind.only, *kind.read, *_READ, *_WITHOUT_EFFECT}
+    known = {*kind.only, *kind.read, *_READ, *WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
         return ()
-    return (f"{path}: ignored, because they are unknown: {', '.join(sorted(unknown))}",)
+    return (Caveat(f"{path}: ignored, because they are unknown: {', '.join(sorted(unknown))}"),)
 
 
 def check_configs(folder: str, kind: Kind) -> list[str]:
@@ -76,6 +94,21 @@ def read_tokenizer_config(folder: str) -> dict:
     own, of_model = (read_json(path, "the tokenizer's config") if tf.io.gfile.exists(path) else {} for path in paths)
     named = own.get(_CLASS) or of_model.get(_CLASS)
     return own if named is None else {**own, _CLASS: named}
+
+
+def read_max_length(folder: str) -> int | None:
+    """Returns the longest input that a tokenizer_config.json names, None where it names none.
+
+    Raises:
+        InputError: It is no number that could be one.
+    """
+    settings = read_tokenizer_config(folder)
+    length = settings.get("model_max_length", settings.get("max_len"))
+    if length is not None and (type(length) not in (int, float) or not length >= 1):
+        raise InputError(
+            f"{os.path.join(folder, CONFIG_FILE)}: model_max_length must be a number from 1. Received: {length!r:.40}"
+        )
+    return None if length is None or length > _MOST_POSITIONS else int(length)
 
 
 def _check_class(name, path, kind):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, read_text
-from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.portable_model import Caveat, ReadOptions
 from albert_tf.interchange.tokenizer_kinds import BERT
 from albert_tf.interchange.tokenizer_settings import agreed, check_backend, check_configs
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
@@ -34,8 +34,10 @@ def read_vocabulary_file(options: ReadOptions) -> tuple[KoreanWordPieceTokenizer
     notes = ["text is normalised and split as albert_tf does it, as `vocab_file` names a vocabulary alone"]
     if strip_accents and _has_hangul(vocabulary):
         notes.append(
-            "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed here, "
-            "which those take apart; if the model was trained on composed Hangul, pass `strip_accents=False`"
+            Caveat(
+                "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed "
+                "here, which those take apart; if the model was trained on composed Hangul, pass `strip_accents=False`"
+            )
         )
     return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
 
@@ -76,9 +78,11 @@ def read_wordpiece(
     settings = agreed(config, backend, options, folder)
     if settings["strip_accents"] and _has_hangul(vocabulary):
         notes.append(
-            "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
-            "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
-            "`strip_accents=False`"
+            Caveat(
+                "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
+                "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, "
+                "pass `strip_accents=False`"
+            )
         )
     form = "bert"
     if as_google and not (has_file[CONFIG_FILE] or has_file[TOKENIZER_FILE]):

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from albert_tf.lacking_characters import MOST_LOOKED_AT, lacking_characters
+from albert_tf.pair_truncation import ODD_TO_SECOND, check_truncation, share_of_first
 from albert_tf.text_encoding import replace_halves
 
 # A longer word is [UNK], as in the graph; the `tokenizers` library counts characters, and takes so many of them.
@@ -22,9 +23,19 @@ class FastInputs:
         tokenizer_file: What `tokenization.huggingface` made of a tokenizer.
         max_seq_length: Longest input in pieces.
         special_tokens_in_text: Whether "[MASK]" and the like in a text are the special tokens.
+        truncation: Which text of a pair keeps the odd piece where both are cut, one of `TRUNCATIONS`.
+
+    Raises:
+        InputError: There is no such rule.
     """
 
-    def __init__(self, tokenizer_file: str, max_seq_length: int, special_tokens_in_text: bool = False):
+    def __init__(
+        self,
+        tokenizer_file: str,
+        max_seq_length: int,
+        special_tokens_in_text: bool = False,
+        truncation: str = ODD_TO_SECOND,
+    ):
         import tokenizers
 
         self._tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
@@ -37,6 +48,7 @@ class FastInputs:
         self._limits_words = is_wordpiece and 4 * model.max_input_chars_per_word > _MAX_BYTES_PER_WORD
         self._unknown_ids = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
         self.max_seq_length, self.num_cut = max_seq_length, 0
+        self._truncation = check_truncation(truncation)
 
     def tokenize(self, texts: list[tuple[str, ...]]) -> list[tuple]:
         """Returns a `tokenizers.Encoding` of each text of each input, uncut and without special tokens."""
@@ -119,7 +131,7 @@ class FastInputs:
 
     def _join(self, *segments):
         room = self.max_seq_length - self._tokenizer.num_special_tokens_to_add(len(segments) > 1)
-        lengths = kept_lengths([len(segment) for segment in segments], room)
+        lengths = kept_lengths([len(segment) for segment in segments], room, self._truncation)
         self.num_cut += sum(map(len, segments)) > room
         for segment, length in zip(segments, lengths):
             segment.truncate(length)
@@ -138,10 +150,10 @@ def pad(encodings: list) -> dict[str, np.ndarray]:
     return inputs  # what is behind a text is masked, whatever its id
 
 
-def kept_lengths(lengths: list[int], room: int) -> list[int]:
-    """Returns how many pieces are kept where the longer text, of equal ones the first, gives up one after another."""
+def kept_lengths(lengths: list[int], room: int, truncation: str) -> list[int]:
+    """Returns how many pieces are kept where the longer text gives up one after another."""
     if len(lengths) == 1:
         return [min(lengths[0], room)]
     first, second = lengths
-    first = min(first, max(room - second, room // 2))
+    first = min(first, max(room - second, share_of_first(room, truncation, int(first > second))))
     return [first, min(second, room - first)]

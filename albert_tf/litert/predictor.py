@@ -15,6 +15,7 @@ from albert_tf.files import read_bytes
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
+from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.text_windows import mean_over_windows, sigmoid, softmax
 
 
@@ -51,6 +52,7 @@ class LiteRTPredictor(LoadedModel):
             os.path.join(folder, FAST_TOKENIZER_FILE),
             self.max_seq_length,
             self.card.get("special_tokens_in_text", False),
+            self.card.get("truncation", ODD_TO_SECOND),
         )
         self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
         self._num_threads = threads_per_batch(self.card)

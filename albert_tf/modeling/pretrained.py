@@ -1,6 +1,8 @@
 """Starting from weights that were trained before."""
 
 import collections.abc
+import os
+import typing
 import warnings
 
 import numpy as np
@@ -8,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoint_files import (
     AVERAGES_PREFIX,
+    ENCODER_FILE,
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
@@ -20,7 +23,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import gfile_for, read_json
 from albert_tf.json_types import check_types
 
 CONFIG_FILE = "albert_config.json"
@@ -113,6 +116,19 @@ def read_untrained(checkpoint: str) -> set[str]:
         return set()
     found = check_types(read_json(file, "the names of untrained variables"), {UNTRAINED: list[str]}, file)
     return set(found.get(UNTRAINED, ()))
+
+
+def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
+    """Returns what a folder says of lengths and vectors: maybe "pooling", "normalize" and "max_seq_length".
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    path = os.path.join(folder, ENCODER_FILE)
+    if not gfile_for(folder).exists(path):
+        return {}
+    types = {"pooling": str, "normalize": bool, "max_seq_length": int}
+    return check_types(read_json(path, "the settings of the encoder"), types, path)
 
 
 def find_checkpoint(path: str, source: str) -> str:

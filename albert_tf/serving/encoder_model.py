@@ -18,7 +18,7 @@ from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
 INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
-POOLINGS = ("mean", "first", "last")
+POOLINGS = ("mean", "first", "last", "all")
 
 # So many texts, of about one length, are computed at once.
 _TEXTS_AT_ONCE = 32
@@ -39,20 +39,24 @@ class EncoderModel(LoadedModel):
     def __init__(self, loaded: TrainedModel, place: str):
         self._place, self.model, self.tokenizer = place, loaded.model, loaded.tokenizer
         self.max_seq_length, self.results, self.num_cut = loaded.max_seq_length, loaded.results, 0
+        self.take_encoder_settings(loaded.encoder_settings)
         self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
         self._states = traced_once(self._compute_states, INPUT_NAMES)
 
-    def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
+    def encode(self, texts: collections.abc.Sequence[str], pooling: str | None = None) -> np.ndarray:
         """Returns a vector of each text, float32 [N, H].
 
         Args:
             texts: N of them; the ends of those that are longer than `max_seq_length` are left out.
-            pooling: "mean" for the average of the last states of a text's pieces, [CLS] and [SEP] left out; "first" for
-                the state of [CLS], "last" for that of the last piece. A text without a piece has the state of [CLS].
+            pooling: "mean" for the average of the last states of a text's pieces, [CLS] and [SEP] left out; "all" for
+                that with them; "first" for the state of [CLS], "last" for that of the last piece. A text without a
+                piece has the state of [CLS]. None for "mean", or what a folder of sentence-transformers says.
 
         Raises:
             InputError: An input is no text, there is no such pooling, or it reads [CLS] of a causal model.
         """
+        normalizes = pooling is None and self.normalizes
+        pooling = pooling or self.pooling
         check_pooling(pooling, self.model.config.is_causal)
         texts = [replace_halves(text) for text in read_strings(texts)]
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
@@ -63,7 +67,7 @@ class EncoderModel(LoadedModel):
             batch = self._inputs.pack(tf.gather(ids, rows))
             vectors[rows] = pool(self._states(batch).numpy(), batch["input_mask"].numpy(), pooling)
         self.add_cut(int(np.count_nonzero(lengths > self.max_seq_length)))
-        return vectors
+        return normalized(vectors) if normalizes else vectors
 
     def _compute_states(self, batch):
         return self.model.encoder(batch)["sequence_output"]
@@ -133,11 +137,18 @@ def groups_of_one_length(lengths: np.ndarray) -> collections.abc.Iterator[np.nda
         yield order[begin : begin + _TEXTS_AT_ONCE]
 
 
+def normalized(vectors: np.ndarray) -> np.ndarray:
+    """Returns vectors [N, H] with a length of 1."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+
+
 def pool(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
     """Returns a vector of each row, [T, H], of states [T, S, H] and mask [T, S]; see `EncoderModel.encode`."""
     lengths, rows = mask.sum(axis=1), np.arange(len(mask))
     if pooling == "first":
         return states[:, 0]
+    if pooling == "all":
+        return np.einsum("tsh,ts->th", states, mask.astype(np.float32)) / lengths[:, None]
     if pooling == "last":
         return states[rows, np.maximum(0, lengths - 2)]
     weights = mask.astype(np.float32)

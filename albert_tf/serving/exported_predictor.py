@@ -16,6 +16,7 @@ from albert_tf.serving.encoder_model import (
     count_cut_masked,
     describe_guess,
     groups_of_one_length,
+    normalized,
     pool,
 )
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
@@ -57,6 +58,7 @@ class ExportedPredictor(LoadedModel):
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         self.tokenizer = load_tokenizer(os.path.join(self.exported.folder, EXTRA_FOLDER))
         self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
+        self.take_encoder_settings(self.card.get("encoder", {}))
 
     @property
     def abilities(self) -> tuple[str, ...]:
@@ -101,9 +103,11 @@ class ExportedPredictor(LoadedModel):
         self._check(_FIND_REPLACED)
         return find_replaced(self, texts, lambda some: self._rows(_FIND_REPLACED, [[text] for text in some]))
 
-    def encode(self, texts, pooling="mean"):
+    def encode(self, texts, pooling=None):
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
         self._check("encode")
+        normalizes = pooling is None and self.normalizes
+        pooling = pooling or self.pooling
         check_pooling(pooling, self.card["config"].get("is_causal", False))
         texts = [replace_halves(text) for text in read_strings(texts)]
         vectors = np.zeros([len(texts), self.card["config"]["hidden_size"]], np.float32)
@@ -114,7 +118,7 @@ class ExportedPredictor(LoadedModel):
         inputs = [(text,) for text in texts]
         self._count_cuts(inputs)
         self.add_unknown(*find_unknown_words(self.tokenizer, inputs))
-        return vectors
+        return normalized(vectors) if normalizes else vectors
 
     def _rows(self, signature, texts):
         names = self._signatures[signature]["inputs"]

@@ -78,6 +78,7 @@ def export_model(
             if os.path.exists(fast_tokenizer):
                 card["fast_tokenizer_sha256"] = sha256_of(fast_tokenizer)
                 card["special_tokens_in_text"] = takes_special_tokens_in_text(trained.tokenizer)
+                card["truncation"] = trained.tokenizer.vocabulary.truncation
             write_json(os.path.join(beside, CARD_FILE), card)
         return target
 
@@ -121,6 +122,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
         **_doc_stride(task),
+        **({"encoder": trained.encoder_settings} if trained.encoder_settings else {}),
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,
         "checkpoint": os.path.basename(trained.checkpoint),

@@ -21,7 +21,14 @@ from albert_tf.json_types import check_types
 from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
+from albert_tf.modeling.pretrained import (
+    CONFIG_FILE,
+    find_checkpoint,
+    load_weights,
+    read_config,
+    read_encoder_settings,
+    read_untrained,
+)
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.objectives import DataOptions, make_objective, usual_objective, what_was_learnt
 from albert_tf.shipped_files import did_you_mean
@@ -50,6 +57,7 @@ class TrainedModel:
         untrained: The names of the model's variables that are as random as they began.
         fills_masks: Whether it was pre-trained to.
         predicts_next: Whether it was pre-trained to tell which piece comes next.
+        encoder_settings: Of a pre-trained model from elsewhere, how vectors are made, where it says it.
         texts_are_assumed: Whether nothing told what its texts are, so that those of `task` are the usual ones.
     """
 
@@ -63,6 +71,7 @@ class TrainedModel:
     fills_masks: bool = True
     predicts_next: bool = False
     texts_are_assumed: bool = False
+    encoder_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
     @property
     def guesses_pieces(self) -> bool:
@@ -184,7 +193,11 @@ def load_trained(
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
     learnt = objective.fills_masks, objective.predicts_next
-    return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained, *learnt)
+    encoder = read_encoder_settings(folder)
+    length = min(config.longest_sequence, encoder.get("max_seq_length", config.longest_sequence))
+    return TrainedModel(
+        model, tokenizer, length, None, checkpoint, results, untrained, *learnt, encoder_settings=encoder
+    )
 
 
 def _pretrained_objective(settings, config, checkpoint):
@@ -195,7 +208,9 @@ def _pretrained_objective(settings, config, checkpoint):
         if _REPLACED_TOKEN_HEAD.strip("/") not in heads:
             return make_objective(usual_objective(config), config)
         is_shared = _MASKED_LM_HEAD.strip("/") in heads
-        return make_objective("electra", config, options=DataOptions(settings={"share_generator": is_shared}))
+        # Nobody asks for a generator, which might not have a quarter of the heads: one as wide is always one.
+        generator = {"share_generator": True} if is_shared else {"generator_size": 1.0}
+        return make_objective("electra", config, options=DataOptions(settings=generator))
     return make_objective(learnt.pop("objective"), config, options=DataOptions(settings=learnt))
 
 

@@ -2,6 +2,7 @@
 
 import abc
 import collections.abc
+import copy
 import hashlib
 import inspect
 import json
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
 from albert_tf.tokenization.model_inputs import pack_segments
 from albert_tf.tokenization.vocabulary import UNK, Vocabulary
@@ -21,6 +23,8 @@ TOKENIZER_FILE = "tokenizer.json"
 
 # What tokenizer.json calls the kind of a tokenizer; files of WordPiece hold none.
 KIND = "kind"
+# Changes no ids of texts, but what is left of pairs; written where it is not the default.
+TRUNCATION = "truncation"
 
 
 class Tokenizer(abc.ABC):
@@ -28,6 +32,7 @@ class Tokenizer(abc.ABC):
 
     Args:
         vocabulary: The pieces.
+        truncation: Which text of a pair keeps the odd piece where a model's inputs are cut (see `Vocabulary`).
 
     Attributes:
         vocabulary_file: What the file with the pieces is called in a tokenizer's folder.
@@ -38,8 +43,8 @@ class Tokenizer(abc.ABC):
     # Settings that tokenizer.json did not hold at first, and what a file without them means.
     _later_settings: typing.ClassVar[dict] = {}
 
-    def __init__(self, vocabulary: Vocabulary):
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, truncation: str = ODD_TO_SECOND):
+        self.vocabulary = vocabulary = vocabulary.with_truncation(truncation)
         self.resources: list[tf.Module] = []
         self._offset_encoder = OffsetEncoder(vocabulary, self._locate)
 
@@ -203,12 +208,13 @@ class Tokenizer(abc.ABC):
         self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
 
     def is_saved_as(self, path: str | os.PathLike) -> bool:
-        """Whether a tokenizer.json says the same as this tokenizer.
+        """Whether a tokenizer.json says the same as this tokenizer, however pairs are cut.
 
         Raises:
             InputError: The file can't be read.
         """
-        return {**self._later_settings, **read_json(path, "the tokenizer settings")} == self.to_dict()
+        saved = {**self._later_settings, **read_json(path, "the tokenizer settings")}
+        return _without_truncation(saved) == _without_truncation(self.to_dict())
 
     def _check_settings_beside(self, path, hash_name):
         """Checks that a tokenizer.json beside a file with this tokenizer's pieces has no other settings for them."""
@@ -225,12 +231,19 @@ class Tokenizer(abc.ABC):
                 f"{type(self).__name__}.load with the folder's name, which reads them"
             )
 
+    def with_truncation(self, truncation: str) -> "Tokenizer":
+        """Returns the same tokenizer with another rule of cutting pairs; raises InputError if there is no such rule."""
+        same = copy.copy(self)
+        same.vocabulary = self.vocabulary.with_truncation(truncation)
+        return same
+
     @property
     def identity(self) -> str:
         """Hash that travels with data and checkpoints; two tokenizers with equal identity give equal ids."""
         # Left out at their defaults, settings of later versions keep the identity of data made before them.
         defaults = self._later_settings.items()
-        settings = {name: value for name, value in self.to_dict().items() if (name, value) not in defaults}
+        settings = _without_truncation(self.to_dict())
+        settings = {name: value for name, value in settings.items() if (name, value) not in defaults}
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     @classmethod
@@ -244,6 +257,10 @@ class Tokenizer(abc.ABC):
             return cls(first_argument, **settings)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+
+
+def _without_truncation(settings):
+    return {name: value for name, value in settings.items() if name != TRUNCATION}
 
 
 def check_switches(switches: dict) -> None:

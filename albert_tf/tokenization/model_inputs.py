@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.pair_truncation import share_of_first
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
 
 
@@ -25,7 +26,9 @@ def pack_segments(
     """
     check_packing(vocabulary, max_seq_length)
     room = max_seq_length - vocabulary.num_special(len(segments))
-    lengths = _kept_lengths([tf.cast(segment.row_lengths(), tf.int64) for segment in segments], room)
+    lengths = _kept_lengths(
+        [tf.cast(segment.row_lengths(), tf.int64) for segment in segments], room, vocabulary.truncation
+    )
     begin = tf.ones_like(lengths[0])  # behind [CLS]
     begins, ends = [], []
     for length, num_separators in zip(lengths, [vocabulary.num_separators] * (len(segments) - 1) + [1]):
@@ -76,10 +79,11 @@ def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
         raise InputError(f"max_seq_length must be at least {least}. Received: {max_seq_length}")
 
 
-def _kept_lengths(lengths, room):
-    """Returns what is left of each length when the longer one, of equal ones the first, gives up one after another."""
+def _kept_lengths(lengths, room, truncation):
+    """Returns what is left of each length when the longer one gives up one after another, of equal ones by a rule."""
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], room)]
     first, second = lengths
-    first = tf.minimum(first, tf.maximum(room - second, room // 2))
+    share = share_of_first(room, truncation, tf.cast(first > second, tf.int64))
+    first = tf.minimum(first, tf.maximum(room - second, share))
     return [first, tf.minimum(second, room - first)]

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
+from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization import words
-from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
 from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
@@ -20,7 +21,7 @@ from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme, 
 
 VOCABULARY_FILE = "vocab.txt"
 
-_OF_IMPORTS = ("form", "max_characters_per_word", "special_tokens_in_text")
+_OF_IMPORTS = ("form", "max_characters_per_word", "special_tokens_in_text", TRUNCATION)
 
 
 class KoreanWordPieceTokenizer(Tokenizer):
@@ -41,6 +42,8 @@ class KoreanWordPieceTokenizer(Tokenizer):
             for vocabularies made with that.
         max_characters_per_word: A longer word is [UNK]; None for one of more than 600 bytes.
         special_tokens_in_text: Of form="bert": let "[MASK]" in a text be the special token, as Hugging Face does.
+        truncation: Which text of a pair keeps the odd piece where a model's inputs are cut: "odd_to_second",
+            "odd_to_longer" as in Hugging Face's tokenizers, or "odd_to_first" as in Google's code.
 
     Raises:
         InputError: A setting has a value that it can't have.
@@ -70,12 +73,13 @@ class KoreanWordPieceTokenizer(Tokenizer):
         form: str = "korean",
         max_characters_per_word: int | None = None,
         special_tokens_in_text: bool = False,
+        truncation: str = ODD_TO_SECOND,
     ):
         if wordpiece_scheme not in words.WORDPIECE_SCHEMES:
             raise InputError(
                 f"wordpiece_scheme must be one of {', '.join(words.WORDPIECE_SCHEMES)}. Received: {wordpiece_scheme}"
             )
-        super().__init__(vocabulary)
+        super().__init__(vocabulary, truncation)
         self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
             lower_case,
@@ -227,8 +231,15 @@ class KoreanWordPieceTokenizer(Tokenizer):
 
     def _settings_of_imports(self):
         """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
-        values = (self.normalization.form, self.max_characters_per_word, self.normalization.special_tokens_in_text)
-        return {name: value for name, value in zip(_OF_IMPORTS, values) if value not in ("korean", None, False)}
+        options = self.normalization
+        values = (
+            options.form,
+            self.max_characters_per_word,
+            options.special_tokens_in_text,
+            self.vocabulary.truncation,
+        )
+        usual = ("korean", None, False, ODD_TO_SECOND)
+        return {name: value for name, value in zip(_OF_IMPORTS, values) if value not in usual}
 
     def _check_form(self):
         form, limit = self.normalization.form, self.max_characters_per_word

@@ -1,5 +1,6 @@
 """A WordPiece vocabulary: one piece a line, the line number is the id."""
 
+import copy
 import hashlib
 import os
 import re
@@ -8,6 +9,7 @@ import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, write_text
+from albert_tf.pair_truncation import ODD_TO_SECOND, check_truncation
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -22,6 +24,7 @@ class Vocabulary:
 
     Attributes:
         num_separators: How many [SEP] stand between the two texts of a pair.
+        truncation: Which of them keeps the odd piece where both are cut, one of `pair_truncation.TRUNCATIONS`.
 
     Args:
         pieces: The pieces in the order of their ids.
@@ -32,6 +35,7 @@ class Vocabulary:
     """
 
     num_separators = 1
+    truncation = ODD_TO_SECOND
 
     def __init__(self, pieces: list[str], source: str = "the vocabulary"):
         self.pieces = list(pieces)
@@ -85,6 +89,12 @@ class Vocabulary:
         for piece in pieces:
             if piece not in self._ids:
                 raise InputError(f"{self.source} has no {piece}; add it on a separate line")
+
+    def with_truncation(self, truncation: str) -> "Vocabulary":
+        """Returns the same vocabulary with another rule; raises InputError if there is no such rule."""
+        same = copy.copy(self)
+        same.truncation = check_truncation(truncation)
+        return same
 
     def num_special(self, num_texts: int) -> int:
         """Returns how many [CLS] and [SEP] an input of one text, or of two, has."""

@@ -21,6 +21,7 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.modeling.kernels.gelu import gelu_erf
+from albert_tf.pair_truncation import TRUNCATIONS
 from albert_tf.serving import exporting
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
@@ -211,15 +212,16 @@ def test_half_a_character_is_no_character(sample_tokenizer, tmp_path):
     assert found.ids == sample_tokenizer.encode("좋다 \ud800 영화").ids
 
 
-def test_texts_are_cut_as_in_the_graph(sample_tokenizer):
+@pytest.mark.parametrize("truncation", TRUNCATIONS)
+def test_texts_are_cut_as_in_the_graph(sample_tokenizer, truncation):
     room = MAX_SEQ_LENGTH - 3
     lengths = list(itertools.product([0, 1, 5, 9, 10, 11, 12, 20, 21, 22, 40], repeat=2))
     segments = [tf.ragged.constant([[7] * pair[side] for pair in lengths], dtype=tf.int32) for side in (0, 1)]
-    packed = pack_segments(segments, sample_tokenizer.vocabulary, MAX_SEQ_LENGTH)
+    packed = pack_segments(segments, sample_tokenizer.vocabulary.with_truncation(truncation), MAX_SEQ_LENGTH)
     second = tf.reduce_sum(packed["segment_ids"], axis=1) - 1
     both = tf.reduce_sum(packed["input_mask"], axis=1) - 3
     for pair, first, other in zip(lengths, (both - second).numpy(), second.numpy()):
-        assert kept_lengths(list(pair), room) == [first, other], pair
+        assert kept_lengths(list(pair), room, truncation) == [first, other], pair
 
 
 def test_newest_version_is_found(tmp_path):

@@ -87,7 +87,7 @@ def test_piece_that_goes_on_with_a_word_is_shown_as_its_text(model):
         ),
         (lambda model: model.fill_mask(["좋다 " * 200 + "[MASK]"]), r"input 0: a \[MASK\] lies beyond the 128 pieces"),
         (lambda model: model.encode(["좋다", 3]), r"input 1 must be a string. Received: 3 \(int\)"),
-        (lambda model: model.encode(["좋다"], "max"), "pooling must be one of mean, first, last. Received: 'max'"),
+        (lambda model: model.encode(["좋다"], "max"), "pooling must be one of mean, first, last, all. Received: 'max'"),
     ],
 )
 def test_what_can_not_be_asked_is_one_sentence(model, ask, message):

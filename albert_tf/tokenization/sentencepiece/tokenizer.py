@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
+from albert_tf.pair_truncation import ODD_TO_SECOND
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
 from albert_tf.tokenization.op_runner import LONE_SURROGATES, OpRunner
 from albert_tf.tokenization.sentencepiece.encoder import SentencePieceEncoder
 from albert_tf.tokenization.sentencepiece.engine import Engine
@@ -43,6 +44,7 @@ class SentencePieceTokenizer(Tokenizer):
             "sentencepiece" for the model alone, which KerasHub has; "xlm-roberta" for the same with special tokens in
             text, and two [SEP] between the texts of a pair.
         special_pieces_in_text: Of form="google": let text spell special tokens that are ordinary pieces of the model.
+        truncation: Which text of a pair keeps the odd piece, as for `KoreanWordPieceTokenizer`.
 
     Raises:
         InputError: A special token is missing, a setting has a value that it can't have, or the model can't be used.
@@ -60,10 +62,11 @@ class SentencePieceTokenizer(Tokenizer):
         num_unused: int = 0,
         form: str = GOOGLE,
         special_pieces_in_text: bool = False,
+        truncation: str = ODD_TO_SECOND,
     ):
         if type(num_unused) is not int or num_unused < 0:
             raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
-        super().__init__(SentencePieceVocabulary(model, num_unused, 2 if form == XLM_ROBERTA else 1))
+        super().__init__(SentencePieceVocabulary(model, num_unused, 2 if form == XLM_ROBERTA else 1), truncation)
         self.model = model
         self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
         self.split_number_commas, self.num_unused = split_number_commas, num_unused
@@ -203,7 +206,8 @@ class SentencePieceTokenizer(Tokenizer):
     def _settings_of_imports(self):
         """Returns what only tokenizers from elsewhere have, so that other files stay as they are."""
         settings = {"form": self.form, "special_pieces_in_text": self.special_pieces_in_text}
-        return {name: value for name, value in settings.items() if value not in (GOOGLE, False)}
+        settings[TRUNCATION] = self.vocabulary.truncation
+        return {name: value for name, value in settings.items() if value not in (GOOGLE, False, ODD_TO_SECOND)}
 
     def _switches(self):
         return {**dataclasses.asdict(self.normalization), "split_number_commas": self.split_number_commas}

@@ -1,0 +1,99 @@
+"""Folders of sentence-transformers: how modules.json says that the vector of a text is made of a model's states."""
+
+import json
+import os
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.files import gfile_for, name_in_folder, read_json, read_text
+from albert_tf.interchange.portable_model import Caveat
+from albert_tf.json_types import check_types
+
+MODULES_FILE = "modules.json"
+_MODES = {"cls": "first", "pooling_mode_cls_token": "first", "mean": "all", "pooling_mode_mean_tokens": "all"}
+# By file, the keys that change nothing here, and the values that those have with which it computes what we do.
+WITHOUT_EFFECT = {
+    MODULES_FILE: {"idx": "modules are listed in their order", "name": "what Python calls a module"},
+    "config.json of pooling": {
+        "word_embedding_dimension": "that of the model",
+        "embedding_dimension": "that of the model",
+        "include_prompt": "prompts are refused",
+    },
+    "config_sentence_transformers.json": {
+        "__version__": "who wrote it",
+        "model_type": "modules.json says what it is",
+        "prompts": "used only where a caller names one, or default_prompt_name does",
+    },
+    "sentence_bert_config.json": {},
+}
+_ONLY = {
+    "config_sentence_transformers.json": {"default_prompt_name": (None,), "similarity_fn_name": (None, "cosine")},
+    "sentence_bert_config.json": {"do_lower_case": (False, None), "transformer_task": ("feature-extraction",)},
+}
+_READ = {
+    MODULES_FILE: ("path", "type"),
+    "config.json of pooling": ("pooling_mode",),
+    "sentence_bert_config.json": ("max_seq_length",),
+}
+
+
+def read_vectors(folder: str) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
+    """Returns how the vectors of a folder's model are made: nothing where it doesn't say, or says what isn't computed.
+
+    Args:
+        folder: With the model's config.json, and maybe modules.json.
+
+    Returns:
+        "pooling", "normalize" and maybe "max_seq_length"; and a sentence where they can't be read.
+    """
+    if not gfile_for(folder).exists(os.path.join(folder, MODULES_FILE)):
+        return {}, ()
+    try:
+        return _read(folder), ()
+    except InputError as error:
+        return {}, (
+            Caveat(f"vectors are not those of sentence-transformers, but averages of the last states: {error}"),
+        )
+
+
+def _read(folder):
+    path = os.path.join(folder, MODULES_FILE)
+    try:
+        modules = json.loads(read_text(path, "the modules"))
+        kinds = [module["type"].rpartition(".")[2] for module in modules]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path} doesn't list modules with their type") from error
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0].get("path"):
+        raise InputError(
+            f"{path} lists {', '.join(kinds)[:80]}; only a Transformer in this folder, Pooling and Normalize are read"
+        )
+    for module in modules:
+        _check(module, MODULES_FILE, path)
+    place = os.path.join(name_in_folder(folder, modules[1].get("path"), path), "config.json")
+    pooling = read_json(place, "the pooling")
+    modes = [name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is not False]
+    _check(
+        {name: value for name, value in pooling.items() if name[:13] != "pooling_mode_"},
+        "config.json of pooling",
+        place,
+    )
+    modes += [pooling["pooling_mode"]] if "pooling_mode" in pooling else []
+    if len(modes) != 1 or modes[0] not in _MODES:
+        raise InputError(f"{place}: the pooling {' and '.join(map(str, modes))[:80]} is none of cls and mean")
+    found = {"pooling": _MODES[modes[0]], "normalize": "Normalize" in kinds}
+    for name in _ONLY:
+        place = os.path.join(folder, name)
+        if gfile_for(folder).exists(place):
+            values = read_json(place, "the settings")
+            _check(values, name, place)
+            if values.get("max_seq_length") is not None:
+                found["max_seq_length"] = check_types(values, {"max_seq_length": int}, place)["max_seq_length"]
+    return found
+
+
+def _check(values, name, path):
+    """Checks that all that a file says is obeyed, changes nothing, or has a value of `_ONLY`."""
+    only = _ONLY.get(name, {})
+    for key, value in values.items():
+        if value not in only[key] if key in only else key not in (*WITHOUT_EFFECT[name], *_READ.get(name, ())):
+            raise InputError(f"{path}: {key}={value!r:.60} is not known")

@@ -1,0 +1,31 @@
+"""Which text of a pair keeps the odd piece where both are cut: libraries differ; nothing here imports TensorFlow."""
+
+import typing
+
+from albert_tf.errors import InputError
+
+# Of ours; of the library `tokenizers`, which transformers' fast ones are of; of Google's loop over pieces.
+ODD_TO_SECOND, ODD_TO_LONGER, ODD_TO_FIRST = TRUNCATIONS = ("odd_to_second", "odd_to_longer", "odd_to_first")
+
+
+def check_truncation(truncation: typing.Any) -> str:
+    """Returns a rule, one of `TRUNCATIONS`.
+
+    Raises:
+        InputError: It is none of them.
+    """
+    if truncation not in TRUNCATIONS:
+        raise InputError(f"truncation must be one of {', '.join(TRUNCATIONS)}. Received: {str(truncation)[:40]!r}")
+    return truncation
+
+
+def share_of_first(room: int, truncation: str, is_longer: typing.Any) -> typing.Any:
+    """Returns how many pieces of the first text are left where both are cut.
+
+    Args:
+        room: How many pieces of both there may be.
+        truncation: One of `TRUNCATIONS`.
+        is_longer: 1 where the first text is longer than the second, else 0: a number or a tensor.
+    """
+    odd = {ODD_TO_SECOND: 0, ODD_TO_LONGER: is_longer, ODD_TO_FIRST: 1}[truncation]
+    return (room + odd) // 2
