@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "saved_datasets": {"errors", "files"},
     "loaded_model": {"errors", "asked_texts", "lacking_characters"},
     "text_windows": set(),
+    "pair_truncation": {"errors"},
     "corpus": BASE | {"text_encoding", "progress_line", "text_fields", "saved_datasets"},
     # None of these imports TensorFlow.
     "rows": {"errors", "text_encoding", "file_errors", "files", "text_fields", "corpus"},
@@ -45,6 +46,7 @@ MAY_IMPORT = {
         "lacking_characters",
         "loaded_model",
         "text_windows",
+        "pair_truncation",
         "exports",
     },
     "server": {"errors", "text_encoding", "exports"},
@@ -59,7 +61,7 @@ MAY_IMPORT = {
         "text_fields",
         "rows",
     },
-    "tokenization": BASE | {"text_encoding", "lacking_characters", "progress_line"},
+    "tokenization": BASE | {"pair_truncation", "text_encoding", "lacking_characters", "progress_line"},
     "mentions": {"errors", "files", "config", "tokenization"},
     "pretraining_data": BASE
     | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
@@ -111,7 +113,16 @@ MAY_IMPORT = {
     },
     # Other libraries' models know what their head is for, and so must we.
     "interchange": BASE
-    | {"whole_folders", "checkpoint_files", "tokenization", "modeling", "objectives", "training", "finetuning"},
+    | {
+        "pair_truncation",
+        "whole_folders",
+        "checkpoint_files",
+        "tokenization",
+        "modeling",
+        "objectives",
+        "training",
+        "finetuning",
+    },
     "serving": BASE
     | {
         "startup",
