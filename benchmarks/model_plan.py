@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import statistics
+import subprocess
 import typing
 import zlib
 
@@ -358,7 +359,10 @@ def main(_):
         write_texts()
     for name, contestant in CONTESTANTS.items() if not FLAGS.show else ():
         if name not in results["rows"] and (not FLAGS.only or name in FLAGS.only):
-            results["rows"][name] = measure(name, contestant, results)
+            try:
+                results["rows"][name] = measure(name, contestant, results)
+            except subprocess.CalledProcessError as error:  # the others can do without it, and it is tried again later
+                print(f"{name}: {error}", flush=True)
             write_json(path, results)
             show(results)
     show(results)

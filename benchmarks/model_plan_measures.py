@@ -62,7 +62,7 @@ def held_out_bits(model, tokenizer, held_out, kind_of, length, masked_share):
     for source, texts in held_out.items():
         for number, pieces in enumerate(cut_texts(tokenizer, texts)):
             random = np.random.default_rng([zlib.crc32(source.encode()), number])
-            firsts = np.unique(np.append(0, pieces.word_ends[:-1]))
+            firsts = np.unique(np.append(0, pieces.word_ends))[:-1]
             chosen = (random.random(len(firsts)) < masked_share) & is_hangul[pieces.ids[firsts]]
             ranks = np.full(len(pieces.ids), -1)
             for first in firsts[chosen]:
