@@ -49,9 +49,10 @@ def test_similarity_is_the_cosine_of_the_vectors(shipped):
         shipped.similarity([("가", "나"), "다"])
 
 
-def test_only_vectors_that_were_taught_are_compared_without_a_warning(monkeypatch, recwarn):
-    monkeypatch.setattr(PretrainedModel, "learnt_to_compare", True)
-    albert_tf.load(SHIPPED).similarity([("비가 온다", "비가 내린다")])
+def test_only_vectors_that_were_taught_are_compared_without_a_warning(recwarn):
+    model = albert_tf.load(SHIPPED)
+    model.learnt_to_compare = True
+    model.similarity([("비가 온다", "비가 내린다")])
     assert not [warning for warning in recwarn if "taught" in str(warning.message)]
 
 
