@@ -204,8 +204,9 @@ def run_script(capfd, monkeypatch):
     """Runs a script of the top level in this process, as `python name --flag=value ...` would."""
 
     def run(name: str, *arguments: str, **flag_values) -> ScriptResult:
-        """Returns how the script ended; a flag's value may be a bool, a number, a path or a list."""
-        arguments = [*arguments, *(_as_flag(flag, value) for flag, value in flag_values.items())]
+        """Returns how the script ended; a flag's value may be a bool, a number, a path, a list, or None: left out."""
+        given = {flag: value for flag, value in flag_values.items() if value is not None}
+        arguments = [*arguments, *(_as_flag(flag, value) for flag, value in given.items())]
         monkeypatch.setattr(sys, "argv", [str(ROOT / name), *arguments])
         capfd.readouterr()
         with _flags_of_their_own():

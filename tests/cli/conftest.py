@@ -152,18 +152,19 @@ def flag_values(shards, config_file, tmp_path):
 @pytest.fixture
 def pretrain(run_script, flag_values):
     """Runs the script; flags may be replaced or, with None, left out."""
-
-    def run(**changes):
-        given = {name: value for name, value in {**flag_values, **changes}.items() if value is not None}
-        return run_script("run_pretraining.py", **given)
-
-    return run
+    return lambda **changes: run_script("run_pretraining.py", **{**flag_values, **changes})
 
 
 @pytest.fixture(scope="session")
 def pretrained_folder(tmp_path_factory):
     """A folder for the pre-training run that the first test trains for all of them."""
     return tmp_path_factory.mktemp("pretrained") / "run"
+
+
+@pytest.fixture(scope="module")
+def folder_of_run(tmp_path_factory):
+    """A folder for the run that the first test of a module trains for all of them."""
+    return tmp_path_factory.mktemp("trained") / "run"
 
 
 @pytest.fixture
@@ -375,9 +376,4 @@ def classifier_flags(reviews, checkpoint, tmp_path):
 @pytest.fixture
 def classify(run_script, classifier_flags):
     """Runs the script; flags may be added, replaced or, with None, left out."""
-
-    def run(**changes):
-        given = {name: value for name, value in {**classifier_flags, **changes}.items() if value is not None}
-        return run_script("run_classifier.py", **given)
-
-    return run
+    return lambda **changes: run_script("run_classifier.py", **{**classifier_flags, **changes})

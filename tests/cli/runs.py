@@ -1,12 +1,15 @@
-"""Looking into the folders that runs of the training scripts leave behind."""
+"""Folders of runs of the training scripts: looked into, and written for others to begin from."""
 
 import csv
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.modeling.layers import named_variables
 from albert_tf.training.progress import METRICS_FILE
 
 _VALUE_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -42,6 +45,25 @@ def assert_same_run(folder: pathlib.Path, other: pathlib.Path, num_train_steps: 
     """Checks that two runs ended with the same variables and measured the same on the way, bit for bit."""
     assert_same_variables(folder / f"model.ckpt-{num_train_steps}", other / f"model.ckpt-{num_train_steps}")
     assert metrics_without_rates(folder) == metrics_without_rates(other)
+
+
+def stopped_copy(run: pathlib.Path, copy: pathlib.Path, step: int) -> pathlib.Path:
+    """Copies a run as if it had ended before it saved a step, its last."""
+    shutil.copytree(run, copy)
+    for path in [*copy.glob(f"model.ckpt-{step}*"), *copy.glob("best*"), *copy.glob("generator/*")]:
+        path.unlink()
+    rows = (copy / METRICS_FILE).read_text().splitlines(keepends=True)
+    (copy / METRICS_FILE).write_text("".join(row for row in rows if json.loads(row)["step"] < step))
+    return copy
+
+
+def write_model(folder: pathlib.Path, model, tokenizer) -> pathlib.Path:
+    """Writes a model as it is, with its config and a tokenizer, as a run leaves them."""
+    variables = {f"model/{name}": variable.numpy() for name, variable in named_variables(model).items()}
+    write_checkpoint(str(folder / "model.ckpt-0"), {**variables, "global_step": 0})
+    (folder / "albert_config.json").write_text(json.dumps(model.config.to_dict()))
+    tokenizer.save(folder)
+    return folder
 
 
 def read_rows(path: pathlib.Path) -> list[dict[str, str]]:

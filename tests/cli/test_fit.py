@@ -1,17 +1,15 @@
 """`albert_tf.fit` computes what the commands that fine-tune compute, and they go on with its runs."""
 
-import json
 import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from runs import write_model
 
 import albert_tf
-from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.layers import named_variables
 
 NOUNS = ("영화", "책", "날", "일", "곳")
 TEXTS = [f"{word} {noun}" for word in ("정말 좋은", "너무 나쁜", "그저 그런", "꼭 다시") for noun in NOUNS]
@@ -22,11 +20,7 @@ def model(tiny_config, sample_tokenizer, tmp_path_factory):
     """A folder to begin from."""
     folder = tmp_path_factory.mktemp("pretrained")
     tf.keras.utils.set_random_seed(3)
-    variables = {f"model/{name}": value for name, value in named_variables(AlbertForPreTraining(tiny_config)).items()}
-    write_checkpoint(str(folder / "model.ckpt-1"), {name: value.numpy() for name, value in variables.items()})
-    (folder / "albert_config.json").write_text(json.dumps(tiny_config.to_dict()))
-    sample_tokenizer.save(folder)
-    return str(folder)
+    return str(write_model(folder, AlbertForPreTraining(tiny_config), sample_tokenizer))
 
 
 def weights_of(folder):

@@ -4,12 +4,11 @@ import json
 import shutil
 
 import pytest
+from runs import write_model
 
 import albert_tf
-from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.layers import named_variables
 
 # ELECTRA's encoder, and RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary.
 FAMILIES = {
@@ -25,12 +24,7 @@ def write_theirs(tiny_config, sample_tokenizer, tmp_path_factory):
     def write(family):
         folder = tmp_path_factory.mktemp(family)
         config = tiny_config.replace(model_type=family, sharing="none", hidden_act="gelu_erf", **FAMILIES[family])
-        model = AlbertForPreTraining(config)
-        values = {f"model/{name}": value.numpy() for name, value in named_variables(model).items()}
-        (folder / "ours").mkdir()
-        write_checkpoint(str(folder / "ours" / "model.ckpt-0"), {**values, "global_step": 0})
-        (folder / "ours" / "albert_config.json").write_text(json.dumps(config.to_dict()))
-        sample_tokenizer.save(folder / "ours")
+        write_model(folder / "ours", AlbertForPreTraining(config), sample_tokenizer)
         convert_checkpoint("albert_tf", "huggingface", str(folder / "ours"), str(folder / "theirs"))
         return folder / "theirs"
 

@@ -19,21 +19,20 @@ def test_there_are_recipes():
 
 @pytest.fixture
 def values_of(run_script, monkeypatch):
-    """Reads a flagfile with the script's own flags; returns the value of each."""
+    """Reads a flagfile with a script's own flags; returns the value of each."""
 
-    def read(path):
+    def read(path, script):
         read_values = {}
 
         def main_without_work(main, define_flags):
             define_flags()
-            flags.FLAGS([str(ROOT / "run_pretraining.py"), f"--flagfile={path}"])
+            flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
             read_values.update(flags.FLAGS.flag_values_dict())
-            read_values["schedule"] = settings_from_flags(
-                flags.FLAGS.num_train_steps, "num_train_steps", flags.FLAGS
-            ).make_schedule()
+            settings = settings_from_flags(flags.FLAGS.num_train_steps, "num_train_steps", flags.FLAGS)
+            read_values["schedule"] = settings.make_schedule()
 
         monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
-        assert run_script("run_pretraining.py").code == 0
+        assert run_script(script).code == 0
         return read_values
 
     return read
@@ -41,7 +40,7 @@ def values_of(run_script, monkeypatch):
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipe_can_be_run(path, values_of):
-    values = values_of(path)
+    values = values_of(path, "run_pretraining.py")
     config = ROOT / values["albert_config_file"]
     assert config.parent == ROOT / "configs" and json.loads(config.read_text())["vocab_size"] > 0
     assert values["schedule"].num_warmup_steps > 0, "warm-up that is shorter than the training, checked by the schedule"
@@ -75,18 +74,10 @@ SCRIPTS = {"race": "run_race.py", "squad_v1": "run_squad.py", "squad_v2": "run_s
 
 
 @pytest.mark.parametrize("task", PUBLISHED)
-def test_recipe_of_a_task_is_the_published_one(task, run_script, monkeypatch):
+def test_recipe_of_a_task_is_the_published_one(task, values_of):
     path = ROOT / "configs" / "recipes" / "finetuning" / f"{task}.cfg"
     script = SCRIPTS.get(task, "run_classifier.py")
-    found = {}
-
-    def main_without_work(main, define_flags):
-        define_flags()
-        flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
-        found.update(flags.FLAGS.flag_values_dict())
-
-    monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
-    assert run_script(script).code == 0
+    found = values_of(path, script)
     assert f"#   python {script} --flagfile=configs/recipes/finetuning/{task}.cfg " in path.read_text()
     names = ("learning_rate", "train_batch_size", "dropout", "num_train_steps", "num_warmup_steps", "max_seq_length")
     assert tuple(found[name] for name in names) == PUBLISHED[task]

@@ -8,18 +8,12 @@ import pytest
 from runs import assert_same_variables, read_results, read_rows
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("trained") / "run"
-
-
 @pytest.fixture
-def finished(classify, trained, reviews, tmp_path):
+def finished(classify, folder_of_run, reviews, tmp_path):
     """The folder of a run that was trained, evaluated and used."""
-    if not trained.exists():
-        assert classify(output_dir=trained, do_train=True, do_eval=True, do_predict=True).code == 0
-    run = shutil.copytree(trained, tmp_path / "run")
+    if not folder_of_run.exists():
+        assert classify(output_dir=folder_of_run, do_train=True, do_eval=True, do_predict=True).code == 0
+    run = shutil.copytree(folder_of_run, tmp_path / "run")
     settings = json.loads((run / "run_settings.json").read_text())
     settings["found_at"]["data_dir"] = str(reviews)
     (run / "run_settings.json").write_text(json.dumps(settings))
@@ -39,25 +33,6 @@ def classify_only(run_script, finished):
 def flip_labels(path):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *(f"{line[:-1]}{1 - int(line[-1])}" for line in lines[1:])]) + "\n")
-
-
-def metrics(folder):
-    return (folder / "metrics.jsonl").read_bytes()
-
-
-@pytest.mark.slow
-def test_finished_folder_needs_no_flags_but_its_own(classify_only, finished, contents):
-    before = contents(finished)
-    for name in ("eval_results.json", "predictions.tsv"):
-        (finished / name).unlink()
-    result = classify_only(do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
-    after = contents(finished)
-    for name in ("eval_results.json", "predictions.tsv"):
-        assert f" to {finished}/{name}\n" in result.output
-    assert after["predictions.tsv"] == before["predictions.tsv"]
-    # Evaluation is in batches of another size now, and sums are rounded.
-    assert read_results(finished) == pytest.approx(json.loads(before["eval_results.json"]), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -117,20 +92,6 @@ def test_changed_training_data_are_refused(classify, reviews, finished, assert_r
 
 
 @pytest.mark.slow
-def test_finished_run_says_that_there_is_nothing_to_train(classify, finished, contents):
-    before = contents(finished)
-    result = classify(do_train=True, do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
-    assert "\nalready trained to step 3 of 3; nothing to train\n" in result.output
-    assert "epochs" not in result.output
-    after = contents(finished)
-    assert {name: after[name] for name in before if "ckpt" in name} == {
-        name: before[name] for name in before if "ckpt" in name
-    }
-    assert after["predictions.tsv"] == before["predictions.tsv"]
-
-
-@pytest.mark.slow
 def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path):
     assert classify(do_train=True, save_checkpoints_steps=2).code == 0
     whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
@@ -154,27 +115,6 @@ def test_command_that_names_the_config_can_be_repeated(
     other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
     message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
     assert "its hidden_dropout_prob is 0.2, and now 0.4; " in message
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spelling", ["checkpoint", "relative", "link", "copy", "gone"])
-def test_same_checkpoint_may_be_spelled_otherwise(
-    classify, run_script, checkpoint, tmp_path, without_training, monkeypatch, spelling
-):
-    source = shutil.copytree(checkpoint, tmp_path / "source")
-    assert classify(do_train=True, init_checkpoint=source).code == 0
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "link").symlink_to(source)
-    shutil.copytree(source, tmp_path / "copy")
-    if spelling == "gone":
-        shutil.rmtree(source)
-    named = {"checkpoint": source / "model.ckpt-3", "relative": "./source/", "gone": source}.get(spelling, spelling)
-    result = classify(do_train=True, init_checkpoint=named)
-    # Nothing was saved yet, so that a checkpoint that is gone is missed when it is loaded, and not as another one.
-    if spelling == "gone":
-        assert result.errors == f"error: --init_checkpoint: no checkpoint at {source}\n"
-    else:
-        assert (result.code, result.errors) == (0, "")
 
 
 @pytest.mark.slow

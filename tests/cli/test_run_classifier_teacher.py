@@ -4,36 +4,27 @@ import json
 import shutil
 
 import pytest
-from runs import assert_same_variables, read_results
+from runs import assert_same_variables, read_results, read_rows, stopped_copy
 
 import albert_tf
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def folder_of_teacher(tmp_path_factory):
-    """A folder for the teacher that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("teacher") / "run"
-
-
 @pytest.fixture
-def teacher(classify, folder_of_teacher):
+def teacher(classify, folder_of_run):
     """The folder of a classifier whose labels stand in another order; not to be changed."""
-    if not folder_of_teacher.exists():
-        assert classify(do_train=True, labels="1,0", output_dir=folder_of_teacher).code == 0
-    return folder_of_teacher
+    if not folder_of_run.exists():
+        assert classify(do_train=True, labels="1,0", output_dir=folder_of_run).code == 0
+    return folder_of_run
 
 
 @pytest.fixture
 def unlabelled(reviews, tmp_path):
     """A file of texts without labels."""
-    header, *lines = (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()
-    place = header.split("\t").index("document")
-    rows = ["document", *(line.split("\t")[place] for line in lines)]
-    path = tmp_path / "unlabelled.tsv"
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return path
+    texts = [row["document"] for row in read_rows(reviews / "test.tsv")]
+    (tmp_path / "unlabelled.tsv").write_text("\n".join(["document", *texts]) + "\n", encoding="utf-8")
+    return tmp_path / "unlabelled.tsv"
 
 
 def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teacher, unlabelled, tmp_path):
@@ -50,9 +41,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     assert settings["train_file"]["examples"] == 12 and settings["unlabelled_files"]["name"] == "unlabelled.tsv"
     assert albert_tf.load(tmp_path / "run").predict(["좋아요"])[0]["probabilities"].keys() == {"0", "1"}
 
-    again = shutil.copytree(tmp_path / "run", tmp_path / "again")
-    for path in [*again.glob("model.ckpt-3*"), *again.glob("best*")]:
-        path.unlink()
+    again = stopped_copy(tmp_path / "run", tmp_path / "again", 3)
     result = classify(do_train=True, do_eval=True, output_dir=again, data_dir=None, init_checkpoint=None)
     assert result.code == 0 and f"restored {again}/model.ckpt-2\n" in result.output
     assert_same_variables(again / "model.ckpt-3", tmp_path / "run" / "model.ckpt-3")

@@ -1,16 +1,14 @@
-"""Models that others have fine-tuned with transformers: as --teacher, and evaluated. Nothing says what they read."""
+"""Teachers of each command: ours, and models that others have fine-tuned, of which nothing says what they read."""
 
 import json
 
 import pytest
 import varied_data as data
-from runs import read_results
+from runs import assert_same_variables, read_results, stopped_copy, write_model
 
 from albert_tf import modeling
-from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.modeling.layers import named_variables
 
 pytestmark = pytest.mark.slow
 
@@ -35,14 +33,9 @@ def write_theirs(tiny_config, sample_tokenizer, tmp_path):
     """Writes a model with random weights as transformers does, with names of its outputs, and returns its folder."""
 
     def write(task, labels=(), name="theirs", **changes):
-        ours, theirs = tmp_path / f"{name} of ours", tmp_path / name
+        theirs = tmp_path / name
         sizes = [len(labels)] if labels else [1] * (task == "score")
-        model = MODELS[task](tiny_config, *sizes)
-        ours.mkdir()
-        values = {f"model/{name}": value.numpy() for name, value in named_variables(model).items()}
-        write_checkpoint(str(ours / "model.ckpt-0"), {**values, "global_step": 0})
-        (ours / "albert_config.json").write_text(json.dumps(tiny_config.to_dict()))
-        sample_tokenizer.save(ours)
+        ours = write_model(tmp_path / f"{name} of ours", MODELS[task](tiny_config, *sizes), sample_tokenizer)
         convert_checkpoint("albert_tf", "huggingface", str(ours), str(theirs), ReadOptions(task=task))
         if labels:
             changes["id2label"] = dict(enumerate(labels))
@@ -54,20 +47,10 @@ def write_theirs(tiny_config, sample_tokenizer, tmp_path):
 
 @pytest.fixture
 def learn(run_script, checkpoint, tmp_path):
-    """Runs a script for two steps with a teacher."""
-
-    def run(script, **changes):
-        flags = {
-            "init_checkpoint": checkpoint,
-            "output_dir": tmp_path / "run",
-            "max_seq_length": 40,
-            "num_train_steps": 2,
-            "train_batch_size": 4,
-            "do_train": True,
-        }
-        return run_script(script, **{**flags, **changes})
-
-    return run
+    """Runs a script for two steps, as a rule with a teacher."""
+    usual = {"init_checkpoint": checkpoint, "output_dir": tmp_path / "run", "max_seq_length": 40}
+    usual |= {"num_train_steps": 2, "train_batch_size": 4, "do_train": True}
+    return lambda script, **changes: run_script(script, **{**usual, **changes})
 
 
 def pairs(folder):
@@ -90,10 +73,59 @@ def choices(folder):
     return "run_race.py", {"task_name": "jsonl", "data_dir": data.write_choices(folder / "data")}
 
 
-def questions(folder):
-    train, dev = (data.write_questions(folder / f"{count}.json", count, has_impossible=True) for count in (12, 4))
+def questions(folder, head="independent"):
+    train, dev, _ = (data.write_questions(folder / f"{count}.json", count, has_impossible=True) for count in (12, 4, 5))
     files = {"train_file": train, "predict_file": dev, "doc_stride": 8}
-    return "run_squad.py", {**files, "version_2_with_negative": True, "head": "independent"}
+    return "run_squad.py", {**files, "version_2_with_negative": True, "head": head}
+
+
+def conditional(folder):
+    return questions(folder, "conditional")
+
+
+@pytest.mark.parametrize(
+    ("case", "unlabelled", "measure", "num_texts"),
+    [
+        (choices, "data/test.jsonl", "accuracy", 3),
+        (conditional, "5.json", "f1", 5),
+        (questions, "5.json", "f1", 5),
+    ],
+)
+def test_teacher_is_told_beside_and_the_run_goes_on_as_if_never_stopped(
+    learn, tmp_path, case, unlabelled, measure, num_texts
+):
+    script, files = case(tmp_path)
+    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1)
+    assert (result.code, result.errors) == (0, "")
+    flags = {**files, "teacher": tmp_path / "teacher", "unlabelled_file": tmp_path / unlabelled}
+    flags |= {"num_train_steps": 3, "save_checkpoints_steps": 1}
+    result = learn(script, **flags, do_eval=True)
+    assert (result.code, result.errors) == (0, "")
+    assert f"{num_texts} texts of {tmp_path / unlabelled} are added to the training" in result.output
+    results = read_results(tmp_path / "run")
+    assert f"the teacher: {measure} {results[f'teacher_{measure}']:.4f}\n" in result.output
+    again = stopped_copy(tmp_path / "run", tmp_path / "again", 3)
+    result = learn(script, **flags, output_dir=again)
+    assert result.code == 0 and f"restored {again}/model.ckpt-2\n" in result.output
+    assert_same_variables(again / "model.ckpt-3", tmp_path / "run" / "model.ckpt-3")
+
+
+def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
+    script, files = choices(tmp_path)
+    rows = [json.loads(line) for line in (files["data_dir"] / "train.jsonl").read_text().splitlines()]
+    (tmp_path / "two").mkdir()
+    lines = "".join(json.dumps({**row, "options": row["options"][:2], "answer": 0}) + "\n" for row in rows)
+    (tmp_path / "two" / "train.jsonl").write_text(lines)
+    assert learn(script, **{**files, "data_dir": tmp_path / "two"}, output_dir=tmp_path / "teacher").code == 0
+    told = assert_refused(lambda: learn(script, **files, teacher=tmp_path / "teacher"), tmp_path)
+    assert told.endswith(
+        "chooses from 2 options, but here there are 3; name a teacher that was fine-tuned for the same"
+    )
+    script, files = questions(tmp_path)
+    assert learn(script, **files, output_dir=tmp_path / "other").code == 0
+    files["head"] = "conditional"
+    told = assert_refused(lambda: learn(script, **files, teacher=tmp_path / "other"), tmp_path)
+    assert "was fine-tuned for QuestionAnswering, but the task here is ConditionalQuestionAnswering; name a" in told
 
 
 @pytest.mark.parametrize(

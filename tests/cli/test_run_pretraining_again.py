@@ -3,13 +3,11 @@
 import json
 import re
 import shutil
-import threading
 
 import pytest
 from runs import assert_same_run, metrics_without_rates, read_results
 
 from albert_tf.files import write_json
-from albert_tf.folder_lock import hold
 from albert_tf.training.run_folder import held_folder
 
 
@@ -87,16 +85,6 @@ def test_shards_of_another_corpus_under_the_same_names_are_refused(
 
 
 @pytest.mark.slow
-def test_evaluation_alone_needs_the_folder_alone(pretrain_again, finished):
-    before = read_results(finished)
-    (finished / "eval_results.json").unlink()
-    result = pretrain_again(do_train=False, do_eval=True)
-    assert (result.code, result.errors) == (0, "")
-    assert f"wrote the results to {finished}/eval_results.json\n" in result.output
-    assert read_results(finished) == pytest.approx(before)
-
-
-@pytest.mark.slow
 def test_results_of_other_data_go_elsewhere(pretrain_again, build_shards, finished, contents):
     before = contents(finished)
     others = build_shards(32, 5, random_seed=9)
@@ -116,15 +104,6 @@ def test_results_of_other_data_go_elsewhere(pretrain_again, build_shards, finish
 def test_run_is_not_measured_with_other_data_while_it_trains(pretrain, finished, assert_refused):
     message = assert_refused(lambda: pretrain(max_eval_steps=1), finished)
     assert "holds a run that is evaluated on held_out.tfrecord with SHA-256 " in message
-
-
-@pytest.mark.slow
-def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused, monkeypatch):
-    with hold(finished):
-        monkeypatch.setattr("albert_tf.folder_lock._held_by_thread", threading.local())  # as in another process
-        message = assert_refused(pretrain, finished)
-        assert message.startswith(f"{finished} is in use by another command; ")
-    assert pretrain().code == 0
 
 
 @pytest.mark.slow

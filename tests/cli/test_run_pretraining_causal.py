@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from runs import assert_same_run, read_results
+from runs import assert_same_run, read_results, stopped_copy
 
 import albert_tf
 from albert_tf.errors import InputError
@@ -41,12 +41,6 @@ def on_blocks(blocks, gpt_file):
     return {"input_file": blocks / "train.tfrecord", "albert_config_file": gpt_file}
 
 
-@pytest.fixture(scope="module")
-def folder_of_run(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("causal") / "run"
-
-
 @pytest.fixture
 def trained(pretrain, on_blocks, folder_of_run):
     """The folder of a causal run, evaluated; not to be changed."""
@@ -69,11 +63,7 @@ def test_bits_per_character_are_those_of_the_whole_held_out_text(trained, blocks
 
 
 def test_stopped_run_ends_with_the_same_bits(pretrain, on_blocks, trained, tmp_path):
-    run = shutil.copytree(trained, tmp_path / "run")
-    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
-        path.unlink()
-    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    run = stopped_copy(trained, tmp_path / "run", 4)
     result = pretrain(**on_blocks)
     assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
     assert_same_run(run, trained, 4)

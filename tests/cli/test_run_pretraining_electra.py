@@ -1,12 +1,11 @@
 """Replaced tokens from shards to a discriminator and the generator beside it."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from runs import assert_same_run, read_results, variables_in
+from runs import assert_same_run, read_results, stopped_copy, variables_in
 
 import albert_tf
 from albert_tf.checkpoint_files import resolve_checkpoint, write_checkpoint
@@ -30,7 +29,7 @@ def electra_file(tiny_config, write_config):
 
 
 @pytest.fixture
-def on_sentences(build_shards, tmp_path_factory, electra_file):
+def on_sentences(build_shards, electra_file):
     """Flags of a run on shards of whole sentences."""
     folder = build_shards(32, 5, packing="full_sentences")
     return {
@@ -41,18 +40,12 @@ def on_sentences(build_shards, tmp_path_factory, electra_file):
     }
 
 
-@pytest.fixture(scope="module")
-def folder_of_runs(tmp_path_factory):
-    """A folder for the runs that the first tests train for all of them."""
-    return tmp_path_factory.mktemp("electra")
-
-
 @pytest.fixture
-def train_once(pretrain, on_sentences, folder_of_runs):
+def train_once(pretrain, on_sentences, folder_of_run):
     """Returns the folder of a run, evaluated, given whether its embeddings are disentangled; not to be changed."""
 
     def train(is_disentangled):
-        run = folder_of_runs / ("disentangled" if is_disentangled else "shared")
+        run = folder_of_run.with_name("disentangled" if is_disentangled else "shared")
         if not run.exists():
             result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run)
             assert (result.code, result.errors) == (0, "")
@@ -100,11 +93,7 @@ def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
 @pytest.mark.parametrize("is_disentangled", [False, True])
 def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train_once, tmp_path, is_disentangled):
     trained = train_once(is_disentangled)
-    run = shutil.copytree(trained, tmp_path / "run")
-    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*"), *run.glob("generator/*")]:
-        path.unlink()
-    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    run = stopped_copy(trained, tmp_path / "run", 4)
     result = pretrain(input_file=None, albert_config_file=None)
     assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
     assert_same_run(run, trained, 4)
@@ -212,9 +201,3 @@ def test_model_that_is_its_own_generator_fills_masks(pretrain, on_sentences, tmp
     assert pretrain(**{**flags, "generator_size": None}).code == 0
     assert not (tmp_path / "run" / "generator").exists()
     assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
-
-
-def test_setting_of_another_objective_is_refused(pretrain, tmp_path):
-    result = pretrain(generator_size=0.5)
-    assert result.code == 1 and "--generator_size has no meaning for --objective=albert; leave it out" in result.errors
-    assert not (tmp_path / "run").exists()

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from runs import assert_same_run, read_results, variables_in
+from runs import assert_same_run, read_results, stopped_copy, variables_in
 
 import albert_tf
 from albert_tf.mentions.known_entities import read_known_entities
@@ -38,12 +38,6 @@ def with_entities(vectors):
     return {"objective": "entities", "entity_vectors": vectors}
 
 
-@pytest.fixture(scope="module")
-def folder_of_run(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("entities") / "run"
-
-
 @pytest.fixture
 def trained(pretrain, with_entities, folder_of_run):
     """The folder of a run, evaluated; not to be changed."""
@@ -73,11 +67,7 @@ def test_vectors_stay_as_they_are_and_fusion_is_learnt(trained, vectors):
 
 
 def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, trained, vectors, tmp_path):
-    run = shutil.copytree(trained, tmp_path / "run")
-    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
-        path.unlink()
-    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    run = stopped_copy(trained, tmp_path / "run", 4)
     other = shutil.copytree(vectors, tmp_path / "other")
     np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
     result = pretrain(input_file=None, albert_config_file=None, entity_vectors=other)

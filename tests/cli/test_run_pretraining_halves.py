@@ -25,20 +25,14 @@ def on_halves(halves):
     return {"input_file": halves / "train.tfrecord", "word_embeddings": "cooccurrence"}
 
 
-@pytest.fixture(scope="module")
-def trained_folder(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("halves_run") / "run"
-
-
 @pytest.fixture
-def trained(pretrain, on_halves, trained_folder):
+def trained(pretrain, on_halves, folder_of_run):
     """The folder of a run on halves, evaluated; not to be changed."""
-    if not trained_folder.exists():
-        result = pretrain(**on_halves, output_dir=trained_folder)
+    if not folder_of_run.exists():
+        result = pretrain(**on_halves, output_dir=folder_of_run)
         assert (result.code, result.errors) == (0, "")
         assert "\nword embeddings: counted for " in result.output
-    return trained_folder
+    return folder_of_run
 
 
 @pytest.mark.slow

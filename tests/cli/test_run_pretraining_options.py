@@ -74,7 +74,7 @@ def test_profile_and_share_of_peak(pretrain, tmp_path):
 
 
 @pytest.mark.slow
-def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_path):
+def test_whole_run_on_another_file_system(pretrain, shards, config_file, tmp_path):
     """TensorFlow's file system in memory stands for Cloud Storage."""
     folder = f"ram://{tmp_path.name}"
     for path in shards.iterdir():
@@ -86,25 +86,20 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
         "input_file": f"{folder}/data/train*.tfrecord",
         "albert_config_file": f"{folder}/albert_config.json",
         "output_dir": f"{folder}/run",
-        "do_eval": True,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "num_warmup_steps": 1,
         "save_checkpoints_steps": 1,
-        "num_train_steps": 4,
     }
-    result = run_script("run_pretraining.py", **flag_values)
+    result = pretrain(**flag_values)
     assert (result.code, result.errors) == (0, "")
     for path in tf.io.gfile.glob(f"{folder}/run/model.ckpt-[34].*"):
         tf.io.gfile.remove(path)
-    resumed = run_script("run_pretraining.py", **flag_values, keep_checkpoint_max=2)
+    resumed = pretrain(**flag_values, keep_checkpoint_max=2)
     assert (resumed.code, resumed.errors) == (0, "")
     assert f"restored {folder}/run/model.ckpt-2\n" in resumed.output
     names = set(tf.io.gfile.listdir(f"{folder}/run"))
     assert {"model.ckpt-3.index", "model.ckpt-4.index", "metrics.jsonl", "vocab.txt", "eval_results.json"} <= names
     assert tf.train.latest_checkpoint(f"{folder}/run") == f"{folder}/run/model.ckpt-4"
 
-    best = run_script("run_pretraining.py", **flag_values, do_train=False, eval_checkpoint="best")
+    best = pretrain(**flag_values, do_train=False, eval_checkpoint="best")
     assert (best.code, best.errors) == (0, "")
     with tf.io.gfile.GFile(f"{folder}/run/eval_results.json") as file:
         assert json.load(file)["global_step"] in (2, 4)
@@ -115,24 +110,12 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
     tf.io.gfile.remove(data)
     with tf.io.gfile.GFile(data, "wb") as file:
         file.write(content[:1000])
-    damaged = run_script("run_pretraining.py", **flag_values, do_train=False)
+    damaged = pretrain(**flag_values, do_train=False)
     assert damaged.code == 0 and f"restored {folder}/run/model.ckpt-3\n" in damaged.output
     assert damaged.errors.startswith(f"warning: {folder}/run/model.ckpt-4 is damaged: ")
 
 
-@pytest.mark.slow
-def test_rematerialization_changes_no_result(pretrain, pretrained, tmp_path):
-    assert pretrain(remat="block").code == 0
-    assert read_results(tmp_path / "run") == pytest.approx(read_results(pretrained), rel=1e-6)
-
-
-def test_an_included_config_is_found_from_every_folder(run_script, tmp_path, monkeypatch):
+def test_an_included_config_is_found_from_every_folder(pretrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = run_script(
-        "run_pretraining.py",
-        albert_config_file="configs/albert_demo.json",
-        input_file="no.tfrecord",
-        output_dir="run",
-        do_train=True,
-    )
+    result = pretrain(albert_config_file="configs/albert_demo.json", input_file="no.tfrecord")
     assert result.code == 1 and "no.tfrecord" in result.errors and "albert_demo" not in result.errors

@@ -21,23 +21,11 @@ def data(shards, tmp_path):
 
 
 @pytest.fixture
-def pretrain(run_script, data, config_file, tmp_path):
-    """Runs two steps; flags may be replaced."""
-
-    def run(**changes):
-        flag_values = {
-            "input_file": data / "train*.tfrecord",
-            "albert_config_file": config_file,
-            "output_dir": tmp_path / "run",
-            "max_seq_length": 32,
-            "max_predictions_per_seq": 5,
-            "train_batch_size": 8,
-            "num_train_steps": 2,
-            "num_warmup_steps": 1,
-        }
-        return run_script("run_pretraining.py", **{**flag_values, **changes})
-
-    return run
+def pretrain(pretrain, data):
+    """Runs two steps on them; flags may be replaced."""
+    lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+    usual = {"input_file": data / "train*.tfrecord", "train_batch_size": 8, "num_train_steps": 2, "do_eval": False}
+    return lambda **changes: pretrain(**{**lengths, **usual, **changes})
 
 
 def count_records(path):

@@ -69,12 +69,7 @@ def race(run_script, race_folder, checkpoint, tmp_path):
         "predict_batch_size": 2,
         "learning_rate": 0.01,
     }
-
-    def run(**changes):
-        given = {name: value for name, value in {**usual, **changes}.items() if value is not None}
-        return run_script("run_race.py", **given)
-
-    return run
+    return lambda **changes: run_script("run_race.py", **{**usual, **changes})
 
 
 def probabilities_in(rows, letters="ABCD"):
@@ -164,14 +159,6 @@ def test_lines_that_can_not_be_used_may_be_left_out(race, lines_folder):
 
 
 @pytest.mark.slow
-def test_one_level_alone(race, tmp_path):
-    result = race(do_train=True, do_eval=True, high_only=True)
-    assert result.code == 0 and "4 questions with 4 options each in " in result.output
-    results = read_results(tmp_path / "run")
-    assert results["num_examples"] == 6 and "high_accuracy" not in results
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_training")
 def test_length_that_nobody_says_is_the_models_up_to_512(race, write_config, tiny_config, checkpoint, tmp_path):
     for positions, length in ((128, 128), (600, 512)):
@@ -188,13 +175,17 @@ def test_length_that_nobody_says_is_the_models_up_to_512(race, write_config, tin
         ({"middle_only": True, "high_only": True}, "--middle_only and --high_only exclude each other; "),
         ({"task_name": "jsonl", "high_only": True}, "--high_only is for --task_name=race; leave it out"),
         ({"task_name": "jsonl"}, "--data_dir={folder} has no train.jsonl"),
-        ({"data_dir": "nowhere"}, "--data_dir=nowhere: there is no such folder"),
         ({"num_choices": 3}, "{folder}/train/middle/0.txt, question 1: 4 options, but the model chooses from 3; "),
     ],
 )
 def test_wrong_flags_cost_one_sentence(race, race_folder, tmp_path, assert_refused, flag_values, message):
     told = assert_refused(lambda: race(do_train=True, **flag_values), tmp_path)
     assert told.startswith(message.format(folder=race_folder))
+
+
+def test_one_level_may_be_read_alone():
+    settings = types.SimpleNamespace(task_name="race", middle_only=False, high_only=True)
+    assert run_race.levels(settings) == ("high",)
 
 
 def test_options_are_read_off_the_last_piece_of_a_causal_model(tiny_config):

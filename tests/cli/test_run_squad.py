@@ -53,12 +53,7 @@ def squad_flags(checkpoint, tmp_path):
 @pytest.fixture
 def squad(run_script, squad_flags):
     """Runs the script; flags may be added, replaced or, with None, left out."""
-
-    def run(**changes):
-        given = {name: value for name, value in {**squad_flags, **changes}.items() if value is not None}
-        return run_script("run_squad.py", **given)
-
-    return run
+    return lambda **changes: run_script("run_squad.py", **{**squad_flags, **changes})
 
 
 def read_json(folder, name):
@@ -227,30 +222,17 @@ def test_independent_head_answers_them_too(with_unanswerable, run_script, tmp_pa
         ({"do_eval": True, "predict_file": None}, "--predict_file is missing; see --help"),
         ({"do_train": True, "train_file": "nowhere.json"}, "can't read the questions nowhere.json: no such file"),
         ({"do_train": True, "doc_stride": 0}, "--doc_stride=0: .*; see --help"),
-        ({"do_train": True, "metrics": "bleu"}, "--metrics=bleu: value should be one of <auto|squad|korquad|klue>"),
-        (
-            {"do_train": True, "warmup_proportion": 0.2},
-            "--warmup_proportion=0.2 is not supported: .* --num_warmup_steps",
-        ),
-        ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
     ],
 )
 def test_mistake_costs_one_sentence(squad, assert_refused, tmp_path, changes, message):
-    assert re.match(message.replace("|", r"\|"), assert_refused(lambda: squad(**changes), tmp_path / "run"))
+    assert re.match(message, assert_refused(lambda: squad(**changes), tmp_path / "run"))
     assert not (tmp_path / "run").exists(), "the folder is still free for the corrected command"
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"answers": []}, r".*/dev.json, question dev-0 has no answers; add them, or mark it as is_impossible"),
-        ({"is_impossible": True}, ".*/dev.json: 3 questions have no answer, the first of them dev-0; pass --version_2"),
-        ({"question": 7}, r'.*/dev.json, question dev-0: "question" must be a string. Received: 7'),
-    ],
-)
-def test_mistake_in_the_dev_file_is_found_before_training(squad, assert_refused, tmp_path, fields, message):
-    write_questions(tmp_path / "dev.json", CITIES[:3], **fields)
-    assert re.match(message, assert_refused(lambda: squad(do_train=True, do_eval=True), tmp_path / "run"))
+def test_mistake_in_the_dev_file_is_found_before_training(squad, squad_flags, assert_refused, tmp_path):
+    path = write_questions(squad_flags["predict_file"], CITIES[:3], is_impossible=True)
+    message = assert_refused(lambda: squad(do_train=True, do_eval=True), tmp_path / "run")
+    assert message.startswith(f"{path}: 3 questions have no answer, the first of them dev-0; pass --version_2")
 
 
 @pytest.mark.slow
@@ -277,13 +259,3 @@ def test_other_cutting_than_the_run_has_is_refused(squad, squad_flags, assert_re
 def test_length_is_that_of_squad_or_what_the_model_reads(squad, without_training, tmp_path):
     assert squad(do_train=True, max_seq_length=None).code == 0
     assert json.loads((tmp_path / "run" / "run_settings.json").read_text())["max_seq_length"] == 128
-
-
-def test_help_explains_every_flag(run_script):
-    shown = run_script("run_squad.py", helpfull=True).output
-    sections = re.split(r"^  --(?:\[no\])?", shown, flags=re.MULTILINE)[1:]
-    explanations = dict(section.split(":", 1) for section in sections)
-    original = {"train_file", "predict_file", "doc_stride", "max_query_length", "n_best_size", "max_answer_length"}
-    assert original | {"version_2_with_negative", "null_score_diff_threshold"} <= explanations.keys()
-    for name, explanation in explanations.items():
-        assert re.match(r"\s+(<.*>:\s+)?\w+", explanation), name

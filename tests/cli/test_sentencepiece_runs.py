@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import sentencepiece_training
 import tensorflow as tf
-from runs import read_results
+from runs import read_results, write_model
 
 import albert_tf
-from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.layers import named_variables
 from albert_tf.tokenization import load_tokenizer
 
 REVIEWS = [("a good model that trains well", "1"), ("the run ends with an error", "0")]
@@ -49,12 +47,7 @@ def create(run_script, english_model_file, tmp_path):
         "vocab_file": english_model_file.with_suffix(".vocab"),
         "max_seq_length": 64,
     }
-
-    def run(**changes):
-        given = {name: value for name, value in {**usual, **changes}.items() if value is not None}
-        return run_script("create_pretraining_data.py", **given)
-
-    return run
+    return lambda **changes: run_script("create_pretraining_data.py", **{**usual, **changes})
 
 
 def served(folder, name, **texts):
@@ -123,14 +116,9 @@ def test_model_is_pretrained_converted_finetuned_exported_and_asked(
 
 
 @pytest.fixture
-def english_checkpoint(run_as_user, write_config, english_config, english_tokenizer, tmp_path) -> pathlib.Path:
+def english_checkpoint(english_config, english_tokenizer, tmp_path) -> pathlib.Path:
     """A folder of a model with random weights, its config and SentencePiece tokenizer."""
-    folder = tmp_path / "checkpoint"
-    english_tokenizer.save(folder)
-    (folder / "albert_config.json").write_text(write_config(english_config).read_text())
-    variables = named_variables(AlbertForPreTraining(english_config))
-    write_checkpoint(str(folder / "model.ckpt-0"), {f"model/{name}": each.numpy() for name, each in variables.items()})
-    return folder
+    return write_model(tmp_path / "checkpoint", AlbertForPreTraining(english_config), english_tokenizer)
 
 
 TRAINING = {"do_train": True, "do_eval": True, "do_predict": True, "train_batch_size": 2, "eval_batch_size": 2}
@@ -179,16 +167,6 @@ def test_entities_are_found_in_the_text_as_given(run_as_user, english_checkpoint
     served_entities = served(tmp_path / "exports" / "1", "serving_default", text=[text])
     assert [each.decode() for each in served_entities["texts"].numpy()[0]] == [word for _, word in expected]
     assert served_entities["begins"].numpy()[0].tolist() == [entity["begin"] for entity in found["entities"]]
-
-
-@pytest.mark.slow
-def test_options_are_chosen(run_as_user, english_checkpoint, tmp_path):
-    row = {"passage": "It rains.", "question": "What is it?", "options": ["rain", "snow", "sun"], "answer": 0}
-    for name in ("train", "dev", "test"):
-        (tmp_path / f"{name}.jsonl").write_text(f"{json.dumps(row)}\n" * 3)
-    flags = {"task_name": "jsonl", "data_dir": tmp_path, "init_checkpoint": english_checkpoint}
-    run_as_user("run_race.py", output_dir=tmp_path / "run", train_step=2, max_seq_length=40, **flags, **TRAINING)
-    assert read_results(tmp_path / "run")["num_examples"] == 3
 
 
 @pytest.mark.usefixtures("without_training")
@@ -293,13 +271,3 @@ def test_settings_of_flags_travel_with_the_data(create, tmp_path):
     settings = load_tokenizer(tmp_path / "data").to_dict()
     assert {value for value in settings.values() if type(value) is bool} == {False}
     assert "is there already" in create(overwrite=False).errors
-    (tmp_path / "data" / "manifest.json").unlink()
-
-
-@pytest.mark.slow
-def test_model_of_another_size_is_refused(create, run_script, tiny_config, write_config, tmp_path):
-    assert create().code == 0
-    flags = {"input_file": tmp_path / "data" / "train.tfrecord", "output_dir": tmp_path / "run"}
-    result = run_script("run_pretraining.py", albert_config_file=write_config(tiny_config), **flags)
-    assert result.code == 1
-    assert f"is {tiny_config.vocab_size}, but {tmp_path}/data/spiece.model has 3000 pieces" in result.errors
