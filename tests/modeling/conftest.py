@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config as make_config
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.layers import named_variables
@@ -11,15 +12,7 @@ from albert_tf.modeling.layers import named_variables
 @pytest.fixture
 def tiny_config() -> AlbertConfig:
     """A config without dropout, small enough to build in no time."""
-    return AlbertConfig(
-        vocab_size=30,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=32,
-        max_position_embeddings=12,
-    )
+    return make_config(num_hidden_layers=2, num_attention_heads=4, intermediate_size=32, max_position_embeddings=12)
 
 
 @pytest.fixture

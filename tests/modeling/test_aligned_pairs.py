@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import copied
+from numpy_reference import gelu
 
 from albert_tf.modeling import AlbertForMultipleChoice, AlbertForSequenceClassification
 from albert_tf.modeling.aligned_pairs import SHARPNESS
@@ -26,10 +28,6 @@ def pairs():
         "input_mask": tf.constant(input_mask, tf.int32),
         "segment_ids": tf.constant(segment_ids, tf.int32),
     }
-
-
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
 def reference_logits(model, batch):
@@ -93,8 +91,6 @@ def test_choices_are_compared_with_their_text_too(tiny_config, randomized, pairs
 
 def test_half_precision_is_close(tiny_config, randomized, pairs, model):
     half = AlbertForSequenceClassification(tiny_config.replace(classifier_pooling="aligned"), 3, dtype="mixed_bfloat16")
-    for name, variable in named_variables(half).items():
-        variable.assign(named_variables(model)[name])
-    logits = half(pairs)["logits"]
+    logits = copied(half, model)(pairs)["logits"]
     assert logits.dtype == tf.float32
     np.testing.assert_allclose(logits, model(pairs)["logits"], rtol=0.1, atol=0.1)

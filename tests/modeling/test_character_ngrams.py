@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import copied
 
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForTokenClassification
@@ -73,9 +74,7 @@ def test_ngrams_share_rows_no_more_often_than_at_random():
 
 
 def test_logits_are_those_of_states_and_of_ngrams_together(model, tiny_config, batch):
-    plain = AlbertForTokenClassification(tiny_config, NUM_LABELS)
-    for name, variable in named_variables(plain).items():
-        variable.assign(named_variables(model)[name])
+    plain = copied(AlbertForTokenClassification(tiny_config, NUM_LABELS), model)
     table = model.head.table.numpy().astype(np.float64)
     added = np.array(
         [[table[expected_buckets(each)].sum(axis=0) for each in row] for row in batch["characters"].numpy()]
@@ -99,10 +98,7 @@ def test_the_rows_that_are_read_learn(model, batch):
 
 
 def test_half_precision_is_close(config, model, batch):
-    half = AlbertForTokenClassification(config, NUM_LABELS, dtype="mixed_bfloat16")
-    for name, variable in named_variables(half).items():
-        variable.assign(named_variables(model)[name])
-    close = half(batch)["logits"]
+    close = copied(AlbertForTokenClassification(config, NUM_LABELS, dtype="mixed_bfloat16"), model)(batch)["logits"]
     assert close.dtype == tf.float32
     np.testing.assert_allclose(close, model(batch)["logits"], rtol=0.1, atol=0.1)
 

@@ -42,20 +42,13 @@ class Reference:
         return self.mask(self.dense("end", hidden)[..., 0])
 
     def null_logits(self):
-        logits = self.start_logits()
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        begin = (weights[..., None] * self.states).sum(axis=1)
+        begin = (np.exp(log_softmax(self.start_logits()))[..., None] * self.states).sum(axis=1)
         hidden = np.tanh(self.dense("null_transform", np.concatenate([begin, self.states[:, 0]], axis=-1)))
         return (hidden @ self.weights["null_kernel"])[:, 0]
 
 
 def log_softmax(logits):
-    return (
-        logits
-        - logits.max(-1, keepdims=True)
-        - np.log(np.exp(logits - logits.max(-1, keepdims=True)).sum(-1, keepdims=True))
-    )
+    return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
 
 
 @pytest.fixture

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy_reference import gelu
 
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.layers import ACTIVATIONS, named_variables
-
-
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
 class ReferenceEncoder:
@@ -161,25 +158,12 @@ def test_mask_and_segments_may_be_left_out(tiny_config, randomized, batch):
     np.testing.assert_array_equal(short["sequence_output"], full["sequence_output"])
 
 
-def test_padding_does_not_influence_real_positions(tiny_config, randomized, batch):
-    encoder = randomized(AlbertEncoder(tiny_config))
-    is_real = batch["input_mask"] == 1
-    expected = encoder(batch)
-    other = {
-        **batch,
-        "input_ids": tf.where(is_real, batch["input_ids"], 29),
-        "segment_ids": tf.where(is_real, batch["segment_ids"], 1),
-    }
-    outputs = encoder(other)
-    np.testing.assert_allclose(
-        outputs["sequence_output"][is_real], expected["sequence_output"][is_real], rtol=1e-6, atol=1e-6
-    )
-    np.testing.assert_allclose(outputs["pooled_output"], expected["pooled_output"], rtol=1e-6, atol=1e-6)
-
-
 def test_padded_text_is_encoded_like_the_text_alone(tiny_config, randomized, batch):
     encoder = randomized(AlbertEncoder(tiny_config))
-    padded = encoder(batch)["sequence_output"]
+    is_real = batch["input_mask"] == 1
+    others = {"input_ids": tf.where(is_real, batch["input_ids"], 29)}
+    others["segment_ids"] = tf.where(is_real, batch["segment_ids"], 1)
+    padded = encoder({**batch, **others})["sequence_output"]
     for example, length in enumerate(batch["input_mask"].numpy().sum(axis=1)):
         alone = encoder({name: batch[name][example : example + 1, :length] for name in ("input_ids", "segment_ids")})
         np.testing.assert_allclose(alone["sequence_output"][0], padded[example, :length], rtol=1e-5, atol=1e-5)
@@ -200,18 +184,6 @@ def test_longest_sequence_is_the_number_of_positions(tiny_config):
     assert encoder({"input_ids": tf.ones([1, 12], tf.int32)})["sequence_output"].shape == (1, 12, 16)
     with pytest.raises(ValueError, match=r"max_seq_length=13 .* max_position_embeddings, 12"):
         encoder({"input_ids": tf.ones([1, 13], tf.int32)})
-
-
-@pytest.mark.slow
-def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch):
-    encoder = randomized(AlbertEncoder(tiny_config))
-    traced = tf.function(
-        lambda input_ids: encoder({"input_ids": input_ids}), input_signature=[tf.TensorSpec([None, None], tf.int32)]
-    )
-    for length in (10, 5, 1):
-        input_ids = batch["input_ids"][:, :length]
-        np.testing.assert_allclose(
-            traced(input_ids)["sequence_output"], encoder({"input_ids": input_ids})["sequence_output"], atol=1e-5
-        )
+    traced = tf.function(encoder, input_signature=[{"input_ids": tf.TensorSpec([None, None], tf.int32)}])
     with pytest.raises(tf.errors.InvalidArgumentError):
-        traced(tf.ones([1, 13], tf.int32))
+        traced({"input_ids": tf.ones([1, 13], tf.int32)})

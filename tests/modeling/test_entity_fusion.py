@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import copied
+from numpy_reference import gelu
 from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
@@ -40,15 +42,6 @@ def encode(model, ids, **inputs):
     return model({"input_ids": tf.cast(ids, tf.int32), **inputs}, output_hidden_states=True)
 
 
-def copied(model, source):
-    """Gives a model the weights of another one where it has the same, and returns it."""
-    values = named_variables(source)
-    for name, variable in named_variables(model).items():
-        if name in values:
-            variable.assign(values[name])
-    return model
-
-
 def test_names_are_found_and_what_is_added_is_that_of_float64():
     fused = random_fusion(AlbertEncoder(FUSED))
     plain, fusion = copied(AlbertEncoder(PLAIN), fused), fused.entity_fusion
@@ -58,8 +51,7 @@ def test_names_are_found_and_what_is_added_is_that_of_float64():
     weights = {name: value.numpy().astype(np.float64) for name, value in named_variables(fusion).items()}
     for row, place in np.argwhere(ENTITIES):
         joined = np.concatenate([states[row, place], vectors[ENTITIES[row, place] - 1]])
-        inner = joined @ weights["transform/kernel"] + weights["transform/bias"]
-        inner = inner * 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
+        inner = gelu(joined @ weights["transform/kernel"] + weights["transform/bias"])
         states[row, place] += inner @ weights["output_dense/kernel"] + weights["output_dense/bias"]
     np.testing.assert_allclose(after, states, atol=2e-5)
     is_other = ENTITIES == 0

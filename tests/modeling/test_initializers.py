@@ -56,32 +56,26 @@ NEIGHBORS = tiny_config(
 )
 
 
+FEW_HEADS = {"embedding_size": 128, "num_hidden_layers": 4, "num_hidden_groups": 4}
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"embedding_size": 128}, {"num_hidden_groups": 1}, {"norm_position": "pre"}],
-    ids=["projected", "not projected", "one block for all layers", "normalised before"],
+    ("changes", "offsets"),
+    [
+        ({}, [[-1, 1, -2, 2]] * 2),
+        ({"embedding_size": 128}, [[-1, 1, -2, 2]] * 2),
+        ({"num_hidden_groups": 1}, [[-1, 1, -2, 2]] * 2),
+        ({"norm_position": "pre"}, [[-1, 1, -2, 2]] * 2),
+        ({"hidden_size": 32, "num_attention_heads": 1, **FEW_HEADS}, [[-1], [1], [-2], [2]]),
+        ({"hidden_size": 64, "num_attention_heads": 2, **FEW_HEADS}, [[-1, 1], [-2, 2]] * 2),
+    ],
+    ids=["projected", "not projected", "one block for all layers", "normalised before", "one in turn", "two in turn"],
 )
-def test_heads_look_at_neighbours_in_every_layer(changes):
+def test_heads_look_at_neighbours_in_every_layer(changes, offsets):
     config = NEIGHBORS.replace(**changes)
     ids = np.random.default_rng(0).integers(5, config.vocab_size, (8, 40))
     attentions = AlbertEncoder(config)({"input_ids": ids}, output_attentions=True)["attentions"]
-    for probabilities in np.mean(attentions, axis=1):  # [N, S, S]
-        for head, offset in enumerate((-1, 1, -2, 2)):
-            near = [np.diagonal(probabilities[head], offset + shift)[5:-5].mean() for shift in (-1, 0, 1)]
-            assert sum(near) > 0.8
-
-
-@pytest.mark.parametrize(
-    ("hidden_size", "num_heads", "offsets"), [(32, 1, [[-1], [1], [-2], [2]]), (64, 2, [[-1, 1], [-2, 2]] * 2)]
-)
-def test_few_heads_of_a_hidden_size_below_that_of_embeddings_look_at_neighbours_in_turn(
-    hidden_size, num_heads, offsets
-):
-    config = NEIGHBORS.replace(embedding_size=128, hidden_size=hidden_size, num_attention_heads=num_heads)
-    config = config.replace(num_hidden_layers=4, num_hidden_groups=4)
-    ids = np.random.default_rng(0).integers(5, config.vocab_size, (8, 40))
-    attentions = AlbertEncoder(config)({"input_ids": ids}, output_attentions=True)["attentions"]
-    for probabilities, expected in zip(np.mean(attentions, axis=1), offsets):
+    for probabilities, expected in zip(np.mean(attentions, axis=1), offsets, strict=True):  # [N, S, S]
         for head, offset in enumerate(expected):
             near = [np.diagonal(probabilities[head], offset + shift)[5:-5].mean() for shift in (-1, 0, 1)]
             assert sum(near) > 0.8

@@ -5,32 +5,12 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import MODELS, inputs_of
 
 from albert_tf.errors import InputError
-from albert_tf.modeling import (
-    AlbertEncoder,
-    AlbertForConditionalQuestionAnswering,
-    AlbertForMultipleChoice,
-    AlbertForPreTraining,
-    AlbertForQuestionAnswering,
-    AlbertForSequenceClassification,
-    AlbertForTokenClassification,
-)
+from albert_tf.modeling import AlbertEncoder
 
-MODELS = {
-    "encoder": AlbertEncoder,
-    "pre-training": AlbertForPreTraining,
-    "sequence classification": lambda config: AlbertForSequenceClassification(config, 3),
-    "token classification": lambda config: AlbertForTokenClassification(config, 3),
-    "question answering": AlbertForQuestionAnswering,
-    "conditional question answering": AlbertForConditionalQuestionAnswering,
-    "multiple choice": AlbertForMultipleChoice,
-}
 ALIASES = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
-
-
-def inputs_of(use, batch):
-    return {name: values[:, None] for name, values in batch.items()} if use == "multiple choice" else batch
 
 
 @pytest.mark.slow
@@ -69,19 +49,17 @@ def test_missing_ids_are_named(tiny_config, batch, use):
         MODELS[use](tiny_config)(inputs_of(use, batch))
 
 
-def test_ids_and_embeddings_at_once_are_refused(tiny_config, batch):
-    with pytest.raises(InputError, match=r"input_ids and inputs_embeds"):
-        AlbertEncoder(tiny_config)({**batch, "inputs_embeds": tf.zeros([3, 10, 8])})
-
-
-def test_documents_of_other_shape_are_refused(tiny_config, batch):
-    with pytest.raises(InputError, match=r"document_ids must be \[B, S\].* \(3, 10, 10\)"):
-        AlbertEncoder(tiny_config)({**batch, "document_ids": tf.ones([3, 10, 10], tf.int32)})
-
-
-def test_mask_of_other_shape_is_refused(tiny_config, batch):
-    with pytest.raises(InputError, match=r"input_mask must be \[B, S\], or \[B, S, S\].* \(3, 1, 1, 10\)"):
-        AlbertEncoder(tiny_config)({**batch, "input_mask": batch["input_mask"][:, None, None]})
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("inputs_embeds", [3, 10, 8], "input_ids and inputs_embeds"),
+        ("document_ids", [3, 10, 10], r"document_ids must be \[B, S\].* \(3, 10, 10\)"),
+        ("input_mask", [3, 1, 1, 10], r"input_mask must be \[B, S\], or \[B, S, S\].* \(3, 1, 1, 10\)"),
+    ],
+)
+def test_input_of_no_use_or_of_another_shape_is_refused(tiny_config, batch, name, shape, message):
+    with pytest.raises(InputError, match=message):
+        AlbertEncoder(tiny_config)({**batch, name: tf.ones(shape, tf.int32)})
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import MODELS, WITH_HEADS, choices, inputs_of
 from rounding import independent_errors
 
 from albert_tf.errors import InputError
@@ -22,11 +23,6 @@ def head_of(model, output):
     variables = named_variables(model)
     kernel, bias = (variables[f"head/dense/{name}"].numpy().astype(np.float64) for name in ("kernel", "bias"))
     return output.numpy().astype(np.float64) @ kernel + bias
-
-
-def choices(batch):
-    """Returns inputs [3, 2, S]: each example and its neighbour."""
-    return {name: tf.stack([values, tf.roll(values, 1, 0)], axis=1) for name, values in batch.items()}
 
 
 def test_pretraining_has_four_outputs(tiny_config, batch):
@@ -126,23 +122,9 @@ def test_multiple_choice_scores_each_choice_by_itself(tiny_config, randomized, b
     np.testing.assert_allclose(logits, np.stack([alone, np.roll(alone, 1)], axis=1), rtol=1e-5, atol=1e-5)
 
 
-MODELS = {
-    "pre-training": AlbertForPreTraining,
-    "sequence classification": lambda config, **kwargs: AlbertForSequenceClassification(config, 3, **kwargs),
-    "token classification": lambda config, **kwargs: AlbertForTokenClassification(config, 3, **kwargs),
-    "question answering": AlbertForQuestionAnswering,
-    "conditional question answering": AlbertForConditionalQuestionAnswering,
-    "multiple choice": AlbertForMultipleChoice,
-}
-
-
-def inputs_of(use, batch):
-    return choices(batch) if use == "multiple choice" else batch
-
-
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", WITH_HEADS)
 def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, use):
-    model = randomized(MODELS[use](tiny_config))
+    model = randomized(WITH_HEADS[use](tiny_config))
     inputs = inputs_of(use, batch)
     expected = model(inputs)
     labels = {"label_ids": tf.constant([0, 2, 1]), "example_weights": tf.ones([3])}
@@ -150,9 +132,9 @@ def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, u
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", WITH_HEADS)
 def test_hidden_states_and_attentions_are_the_encoders(tiny_config, randomized, batch, use):
-    model = randomized(MODELS[use](tiny_config))
+    model = randomized(WITH_HEADS[use](tiny_config))
     inputs = inputs_of(use, batch)
     plain, outputs = model(inputs), model(inputs, output_hidden_states=True, output_attentions=True)
     texts = 6 if use == "multiple choice" else 3
@@ -163,9 +145,9 @@ def test_hidden_states_and_attentions_are_the_encoders(tiny_config, randomized, 
         np.testing.assert_allclose(outputs[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", WITH_HEADS)
 def test_embeddings_and_a_row_of_the_mask_for_each_query_are_taken(tiny_config, randomized, batch, use):
-    model = randomized(MODELS[use](tiny_config))
+    model = randomized(WITH_HEADS[use](tiny_config))
     inputs = inputs_of(use, {name: values for name, values in batch.items() if name != "masked_lm_positions"})
     rows = tf.repeat(inputs["input_mask"][..., None, :], 10, axis=-2)
     embeds = tf.gather(model.encoder.embeddings.word_embeddings, inputs["input_ids"])
@@ -182,7 +164,7 @@ def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch,
     inputs = {name: values for name, values in inputs_of(use, batch).items() if name != "masked_lm_positions"}
     signature = {name: tf.TensorSpec([None] * values.shape.rank, values.dtype) for name, values in inputs.items()}
     traced = tf.function(model, input_signature=[signature])
-    for length in (10, 5):
+    for length in (10, 5, 1):
         shorter = {name: values[..., :length] for name, values in inputs.items()}
         expected = model(shorter)
         for name, values in traced(shorter).items():
@@ -190,11 +172,11 @@ def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", WITH_HEADS)
 def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized, batch, use):
     inputs = inputs_of(use, batch)
-    expected = randomized(MODELS[use](tiny_config))(inputs)
-    model = randomized(MODELS[use](tiny_config, dtype="mixed_bfloat16"))
+    expected = randomized(WITH_HEADS[use](tiny_config))(inputs)
+    model = randomized(WITH_HEADS[use](tiny_config, dtype="mixed_bfloat16"))
     outputs = model(inputs)
     assert {variable.dtype for variable in named_variables(model).values()} == {tf.float32}
     for name, values in outputs.items():
@@ -221,9 +203,9 @@ def gradients_of(model, inputs):
     return dict(zip(variables, tape.gradient(loss, list(variables.values()))))
 
 
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", WITH_HEADS)
 def test_gradients_reach_every_variable(tiny_config, randomized, batch, use):
-    model = randomized(MODELS[use](tiny_config))
+    model = randomized(WITH_HEADS[use](tiny_config))
     gradients = gradients_of(model, inputs_of(use, batch))
     if use.endswith(("token classification", "question answering")):  # which have no use for the pooler
         assert gradients.pop("encoder/pooler/kernel") is gradients.pop("encoder/pooler/bias") is None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from every_model import copied
 
 from albert_tf.modeling import AlbertForConditionalQuestionAnswering, AlbertForQuestionAnswering
 from albert_tf.modeling.aligned_pairs import SHARPNESS
@@ -46,9 +47,7 @@ def reference_embeddings(model, batch):
 @pytest.mark.parametrize("make", MODELS)
 def test_the_encoder_reads_what_the_formula_gives(make, tiny_config, randomized, batch):
     aligned = randomized(make(tiny_config.replace(question_alignment="words")))
-    plain = make(tiny_config)
-    for name, variable in named_variables(plain).items():
-        variable.assign(named_variables(aligned)[name])
+    plain = copied(make(tiny_config), aligned)
     embeddings = tf.constant(reference_embeddings(aligned, batch), tf.float32)
     expected = plain({**{name: batch[name] for name in ("input_mask", "segment_ids")}, "inputs_embeds": embeddings})
     found = aligned(batch)
@@ -59,9 +58,8 @@ def test_the_encoder_reads_what_the_formula_gives(make, tiny_config, randomized,
 
 @pytest.mark.parametrize("make", MODELS)
 def test_a_new_layer_changes_nothing_yet(make, tiny_config, batch):
-    aligned, plain = make(tiny_config.replace(question_alignment="words")), make(tiny_config)
-    for name, variable in named_variables(plain).items():
-        named_variables(aligned)[name].assign(variable)
+    plain = make(tiny_config)
+    aligned = copied(make(tiny_config.replace(question_alignment="words")), plain)
     for name, values in plain(batch).items():
         np.testing.assert_allclose(aligned(batch)[name], values, rtol=1e-5, atol=1e-6)
 
@@ -98,9 +96,7 @@ def test_beams_are_searched_on_aligned_texts(tiny_config, randomized, batch):
 @pytest.mark.parametrize("make", MODELS)
 def test_half_precision_is_close(make, tiny_config, randomized, batch):
     model = randomized(make(tiny_config.replace(question_alignment="words")))
-    half = make(tiny_config.replace(question_alignment="words"), dtype="mixed_bfloat16")
-    for name, variable in named_variables(half).items():
-        variable.assign(named_variables(model)[name])
+    half = copied(make(model.config, dtype="mixed_bfloat16"), model)
     possible = batch["input_mask"] > 0
     values, close = (each(batch)["start_logits"][possible] for each in (model, half))
     assert close.dtype == tf.float32

@@ -31,22 +31,22 @@ def reference(states, table, bias, labels, weights):
     return loss, (weights * (logits.argmax(axis=1) == labels)).sum(), gradients
 
 
+def computed(inputs, dtype="float32"):
+    """Returns loss, right guesses and the gradients of the loss, of states of a dtype."""
+    states = tf.cast(inputs[0], dtype)
+    table, bias, weights = (tf.cast(inputs[index], tf.float32) for index in (1, 2, 4))
+    with tf.GradientTape() as tape:
+        tape.watch([states, table, bias])
+        loss, right = tied_cross_entropy(states, table, bias, tf.cast(inputs[3], tf.int32), weights)
+        scaled = 3.0 * loss
+    return loss, right, tape.gradient(scaled, [states, table, bias])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rows_in_a_chunk", [100, ROWS, 5, 4, 1])
 def test_loss_and_gradients_are_those_of_all_logits(inputs, monkeypatch, rows_in_a_chunk):
     monkeypatch.setattr(module, "_ROWS_IN_A_CHUNK", rows_in_a_chunk)
-    states, table, bias = (tf.constant(values, tf.float32) for values in inputs[:3])
-    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
-
-    @tf.function
-    def compute():
-        with tf.GradientTape() as tape:
-            tape.watch([states, table, bias])
-            loss, right = tied_cross_entropy(states, table, bias, labels, weights)
-            scaled = 3.0 * loss
-        return loss, right, tape.gradient(scaled, [states, table, bias])
-
-    loss, right, gradients = compute()
+    loss, right, gradients = tf.function(computed)(inputs)
     expected_loss, expected_right, expected_gradients = reference(*inputs)
     assert float(loss) == pytest.approx(expected_loss, rel=1e-6)
     assert float(right) == expected_right > 0
@@ -55,32 +55,16 @@ def test_loss_and_gradients_are_those_of_all_logits(inputs, monkeypatch, rows_in
 
 
 def test_products_are_computed_in_the_dtype_of_the_states(inputs):
-    states = tf.constant(inputs[0], tf.bfloat16)
-    table, bias = (tf.constant(values, tf.float32) for values in inputs[1:3])
-    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
-    with tf.GradientTape() as tape:
-        tape.watch([states, table, bias])
-        loss, _ = tied_cross_entropy(states, table, bias, labels, weights)
+    loss, _, gradients = computed(inputs, "bfloat16")
     assert loss.dtype == tf.float32
-    gradients = tape.gradient(loss, [states, table, bias])
     assert [gradient.dtype for gradient in gradients] == [tf.bfloat16, tf.float32, tf.float32]
     assert float(loss) == pytest.approx(reference(*inputs)[0], rel=0.02)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_fused_passes_compute_what_separate_operations_do(inputs, dtype):
-    states = tf.cast(tf.constant(inputs[0]), dtype)
-    table, bias = (tf.constant(values, tf.float32) for values in inputs[1:3])
-    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
-
-    def compute():
-        with tf.GradientTape() as tape:
-            tape.watch([states, table, bias])
-            loss, right = tied_cross_entropy(states, table, bias, labels, weights)
-        gradients = tape.gradient(loss, [states, table, bias])
-        return [loss, right, *(tf.cast(gradient, tf.float32) for gradient in gradients)]
-
-    separate, fused = compute(), tf.function(compute)()
+    separate, fused = computed(inputs, dtype), tf.function(computed)(inputs, dtype)
     assert float(fused[1]) == float(separate[1]) > 0
-    for values, expected in zip(fused, separate):
+    for values, expected in zip(tf.nest.flatten(fused), tf.nest.flatten(separate)):
+        values, expected = tf.cast(values, tf.float32), tf.cast(expected, tf.float32)
         np.testing.assert_allclose(values, expected, rtol=1e-5 if dtype == "float32" else 1e-2, atol=1e-6)

@@ -10,40 +10,21 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 
-TINY_VARIABLES = [
-    "encoder/embeddings/word_embeddings",
-    "encoder/embeddings/token_type_embeddings",
-    "encoder/embeddings/position_embeddings",
-    "encoder/embeddings/layer_norm/gamma",
-    "encoder/embeddings/layer_norm/beta",
-    "encoder/embedding_hidden_mapping_in/kernel",
-    "encoder/embedding_hidden_mapping_in/bias",
-    "encoder/attention_layers/0/query/kernel",
-    "encoder/attention_layers/0/query/bias",
-    "encoder/attention_layers/0/key/kernel",
-    "encoder/attention_layers/0/key/bias",
-    "encoder/attention_layers/0/value/kernel",
-    "encoder/attention_layers/0/value/bias",
-    "encoder/attention_layers/0/output_dense/kernel",
-    "encoder/attention_layers/0/output_dense/bias",
-    "encoder/attention_layers/0/layer_norm/gamma",
-    "encoder/attention_layers/0/layer_norm/beta",
-    "encoder/feed_forward_layers/0/intermediate/kernel",
-    "encoder/feed_forward_layers/0/intermediate/bias",
-    "encoder/feed_forward_layers/0/output_dense/kernel",
-    "encoder/feed_forward_layers/0/output_dense/bias",
-    "encoder/feed_forward_layers/0/layer_norm/gamma",
-    "encoder/feed_forward_layers/0/layer_norm/beta",
-    "encoder/pooler/kernel",
-    "encoder/pooler/bias",
-    "masked_lm_head/transform/kernel",
-    "masked_lm_head/transform/bias",
-    "masked_lm_head/layer_norm/gamma",
-    "masked_lm_head/layer_norm/beta",
-    "masked_lm_head/output_bias",
-    "sentence_order_head/dense/kernel",
-    "sentence_order_head/dense/bias",
-]
+END_OF_BLOCK = "output_dense/kernel output_dense/bias layer_norm/gamma layer_norm/beta"
+PARTS = {
+    "encoder/embeddings": "word_embeddings token_type_embeddings position_embeddings layer_norm/gamma layer_norm/beta",
+    "encoder/embedding_hidden_mapping_in": "kernel bias",
+    "encoder/attention_layers/0/query": "kernel bias",
+    "encoder/attention_layers/0/key": "kernel bias",
+    "encoder/attention_layers/0/value": "kernel bias",
+    "encoder/attention_layers/0": END_OF_BLOCK,
+    "encoder/feed_forward_layers/0/intermediate": "kernel bias",
+    "encoder/feed_forward_layers/0": END_OF_BLOCK,
+    "encoder/pooler": "kernel bias",
+    "masked_lm_head": "transform/kernel transform/bias layer_norm/gamma layer_norm/beta output_bias",
+    "sentence_order_head/dense": "kernel bias",
+}
+TINY_VARIABLES = [f"{layer}/{part}" for layer, parts in PARTS.items() for part in parts.split()]
 
 
 def count_parameters(model_class, config):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy_reference import attention_and_gradients
 
 from albert_tf.modeling.kernels.attention_check import attention_functions
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, visible_keys
@@ -21,26 +22,6 @@ def draw(num_rows):
     query, upstream = random.normal(size=[2, *positions.shape, HIDDEN_SIZE])
     key, value = random.normal(size=[2, BATCH_SIZE, LENGTH, HIDDEN_SIZE])
     return query, key, value, upstream, positions
-
-
-def heads(states):
-    return states.reshape(*states.shape[:2], -1, HEAD_SIZE).swapaxes(1, 2)
-
-
-def whole(states):
-    return states.swapaxes(1, 2).reshape(BATCH_SIZE, -1, HIDDEN_SIZE)
-
-
-def reference(query, key, value, upstream, bias):
-    """Returns the context and the gradients of queries, keys and values."""
-    query, key, value, upstream = map(heads, (query, key, value, upstream))
-    scores = query @ key.swapaxes(-1, -2) / np.sqrt(HEAD_SIZE) + bias[:, None]
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    probs = weights / weights.sum(-1, keepdims=True)
-    probs_gradient = upstream @ value.swapaxes(-1, -2)
-    scores_gradient = probs * (probs_gradient - (probs * probs_gradient).sum(-1, keepdims=True)) / np.sqrt(HEAD_SIZE)
-    gradients = scores_gradient @ key, scores_gradient.swapaxes(-1, -2) @ query, probs.swapaxes(-1, -2) @ upstream
-    return [whole(values) for values in (probs @ value, *gradients)]
 
 
 def attend(way):
@@ -73,9 +54,8 @@ def test_context_and_gradients_are_those_of_the_formula(way, num_rows, is_causal
         may_see &= np.take_along_axis(documents, positions, axis=1)[:, :, None] == documents[:, None]
     sees_nothing = ~may_see.any(axis=-1)
     assert num_rows or has_documents == sees_nothing.any()
-    expected = reference(
-        query, key, value, np.where(sees_nothing[..., None], 0.0, upstream), np.where(may_see, 0.0, HIDDEN_SCORE)
-    )
+    counted = np.where(sees_nothing[..., None], 0.0, upstream)
+    expected = attention_and_gradients(query, key, value, counted, np.where(may_see, 0.0, HIDDEN_SCORE), HEAD_SIZE)
 
     visible = visible_keys(
         tf.constant(bias, tf.float32),

@@ -7,7 +7,8 @@ import tensorflow as tf
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.strategy import make_strategy
 
-SHAPES = {"kernel": [3, 2], "bias": [2], "unreached": [4]}
+KERNEL = "encoder/attention_layers/0/query/kernel"
+SHAPES = {KERNEL: [3, 2], "bias": [2], "unreached": [4]}
 SCHEDULE = LearningRateSchedule(0.1, num_train_steps=10, power=0.0)
 
 
@@ -19,14 +20,14 @@ def make_variables(seed=0):
 def gradients_of(step):
     """Returns made-up gradients of all variables but one, by name."""
     draws = np.random.default_rng(step)
-    return {name: tf.constant(draws.normal(size=SHAPES[name]), tf.float32) for name in ("kernel", "bias")}
+    return {name: tf.constant(draws.normal(size=SHAPES[name]), tf.float32) for name in (KERNEL, "bias")}
 
 
 def arrays(variables):
     return {name: variable.numpy() for name, variable in variables.items()}
 
 
-@pytest.mark.parametrize("kind", ["lamb", "adamw"])
+@pytest.mark.parametrize("kind", ["lamb", "adamw", "muon"])
 @pytest.mark.parametrize("decay", [0.999, 0.3])  # the warm-up of the decay never ends, and it ends after 3 steps
 def test_averages_equal_the_reference(kind, decay):
     variables = make_variables()
@@ -39,18 +40,8 @@ def test_averages_equal_the_reference(kind, decay):
             expected[name] = used * expected[name] + (1 - used) * weights
             found = optimizer.averages[name].numpy()
             np.testing.assert_allclose(found, expected[name], rtol=1e-6, atol=1e-7, err_msg=f"{name}, step {step}")
-    assert np.abs(optimizer.averages["kernel"] - variables["kernel"]).max() > 0.01
+    assert np.abs(optimizer.averages[KERNEL] - variables[KERNEL]).max() > 0.01
     np.testing.assert_array_equal(optimizer.averages["unreached"], variables["unreached"])
-
-
-def test_averages_change_nothing_but_themselves():
-    found = []
-    for options in ({}, {"ema_decay": 0.9}):
-        variables = make_variables()
-        optimizer = AdamW(variables, SCHEDULE, **options)
-        optimizer.apply(gradients_of(0), tf.constant(0), tf.constant(1.0))
-        found.append((arrays(variables), arrays(optimizer.second_moments)))
-    np.testing.assert_equal(*found)
 
 
 def test_averages_begin_where_they_are_told_to():

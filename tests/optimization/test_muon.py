@@ -111,25 +111,3 @@ def test_matrices_of_blocks_need_one_moment():
         "intermediate/kernel",
     }
     assert muon.first_moments.keys() == variables.keys()
-
-
-def test_skipped_step_changes_nothing():
-    weights = random_values(0)
-    variables = make_variables(weights)
-    muon = Muon(variables, SCHEDULE, ema_decay=0.9)
-    muon.apply(as_tensors(random_values(1)), tf.constant(0), tf.constant(np.nan))
-    for name, value in weights.items():
-        np.testing.assert_array_equal(variables[name], value.astype(np.float32))
-        np.testing.assert_array_equal(muon.first_moments[name], np.zeros(SHAPES[name]))
-        np.testing.assert_array_equal(muon.averages[name], value.astype(np.float32))
-    assert int(muon.skipped_steps) == 1
-
-
-def test_average_follows_the_matrices():
-    variables = make_variables(random_values(0))
-    muon = Muon(variables, SCHEDULE, ema_decay=0.5)
-    before = variables[WIDE].numpy()
-    muon.apply(as_tensors(random_values(1)), tf.constant(0), LOSS)
-    after = variables[WIDE].numpy()
-    decay = 2 / 11  # (1 + updates) / (10 + updates), less than 0.5
-    np.testing.assert_allclose(muon.averages[WIDE], after + decay * (before - after), rtol=1e-5, atol=1e-6)

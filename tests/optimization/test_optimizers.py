@@ -116,43 +116,12 @@ def test_variables_may_have_a_rate_of_their_own():
         np.testing.assert_array_equal(found[name], usual[name])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer_class", [AdamW, Lamb, Muon])
-def test_rate_of_its_own_is_the_same_on_several_replicas(optimizer_class):
-    weights = make_weights()
-    faster = next(iter(weights))
-    gradients = as_tensors({name: np.ones(shape) for name, shape in SHAPES.items()})
-    expected = apply_once(optimizer_class, weights, gradients, rate_factors={faster: 3.0})
-    strategy = make_strategy(num_cpu_replicas=2)
-    with strategy.scope():
-        variables = make_variables(weights)
-        optimizer = optimizer_class(
-            variables, LearningRateSchedule(0.1, num_train_steps=10), rate_factors={faster: 3.0}
-        )
-
-    @tf.function(autograph=False)
-    def step():
-        strategy.run(lambda: optimizer.apply(gradients, tf.constant(0), LOSS) and None)
-
-    step()
-    for name, variable in variables.items():
-        np.testing.assert_allclose(variable.numpy(), expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
-
-
 @pytest.mark.parametrize("optimizer_class", [AdamW, Lamb])
 def test_variable_without_gradient_stays_as_it_is(optimizer_class):
     weights = make_weights()
     gradients = {"encoder/query/kernel": np.ones(SHAPES["encoder/query/kernel"])}
     for name, values in apply_once(optimizer_class, weights, gradients).items():
         assert np.allclose(values, weights[name]) == (name not in gradients), name
-
-
-def test_lamb_moves_each_variable_by_its_own_norm():
-    weights = make_weights()
-    gradients = make_weights(seed=1)
-    for name, values in apply_once(Lamb, weights, gradients).items():
-        moved = np.linalg.norm(values - weights[name]) / np.linalg.norm(weights[name])
-        assert (moved == pytest.approx(0.1, rel=1e-4)) == (name in DECAYED), name
 
 
 def test_lamb_reports_the_trust_ratio_of_each_variable_that_it_adapts():
@@ -204,40 +173,36 @@ def test_nothing_moves_without_gradient_and_weight_decay(optimizer_class):
             np.testing.assert_array_equal(values, start[name].astype(np.float32), err_msg=name)
 
 
-@pytest.mark.parametrize("clip_norm", [0.5, 2.0])
-def test_gradients_are_clipped_to_the_norm_asked_for(clip_norm):
-    variables = make_variables(make_weights())
-    optimizer = AdamW(variables, SCHEDULE, beta_1=0.0, clip_norm=clip_norm)  # so that the moment is the gradient
-    optimizer.apply(as_tensors({name: 100 * values for name, values in make_weights(1).items()}), tf.constant(0), LOSS)
-    found = np.sqrt(sum((moment.numpy() ** 2).sum() for moment in optimizer.first_moments.values()))
-    assert found == pytest.approx(clip_norm, rel=1e-5)
-
-
-def test_gradients_of_any_norm_are_taken_as_they_are_where_nothing_is_clipped():
-    optimizer = AdamW(make_variables(make_weights()), SCHEDULE, beta_1=0.0, clip_norm=0.0)
+@pytest.mark.parametrize("clip_norm", [0.5, 2.0, 0.0])
+def test_gradients_are_clipped_to_the_norm_asked_for_or_not_at_all(clip_norm):
     gradients = {name: 100 * values for name, values in make_weights(1).items()}
+    optimizer = AdamW(make_variables(make_weights()), SCHEDULE, beta_1=0.0, clip_norm=clip_norm)
     optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS)
-    for name, moment in optimizer.first_moments.items():
-        np.testing.assert_allclose(moment.numpy(), gradients[name], rtol=1e-6, err_msg=name)
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+    for name, moment in optimizer.first_moments.items():  # each the gradient itself, as beta_1 is 0
+        expected = gradients[name] * (clip_norm / norm if clip_norm else 1.0)
+        np.testing.assert_allclose(moment.numpy(), expected, rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.slow
-def test_replicas_stay_equal_to_a_single_device():
+@pytest.mark.parametrize("optimizer_class", [AdamW, Lamb, Muon])
+def test_replicas_stay_equal_to_a_single_device(optimizer_class):
     weights, gradients = make_weights(), make_weights(seed=1)
-    expected = apply_once(Lamb, weights, gradients)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    options = {"rate_factors": {next(iter(weights)): 3.0}}
+    expected = apply_once(optimizer_class, weights, gradients, **options)
+    strategy = make_strategy(num_cpu_replicas=2)
     with strategy.scope():
         variables = make_variables(weights)
-        optimizer = Lamb(variables, LearningRateSchedule(0.1, num_train_steps=10))
+        optimizer = optimizer_class(variables, LearningRateSchedule(0.1, num_train_steps=10), **options)
 
-    @tf.function
+    @tf.function(autograph=False)
     def step():
-        return strategy.run(lambda: optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS))
+        strategy.run(lambda: optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS) and None)
 
     step()
     for name, variable in variables.items():
         for copy in strategy.experimental_local_results(variable):
-            np.testing.assert_allclose(copy, expected[name], rtol=1e-6, atol=1e-7, err_msg=name)
+            np.testing.assert_allclose(copy, expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize(

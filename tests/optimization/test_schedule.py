@@ -33,8 +33,8 @@ FORMULAS = {"continuous": continuous_rate, "original": original_rate}
     kind=st.sampled_from(sorted(FORMULAS)),
     peak=st.floats(1e-6, 1.0),
     total=st.integers(1, 1000),
-    warmup=st.integers(0, 999),
-    power=st.sampled_from([0.5, 1.0, 2.0]),
+    warmup=st.just(0) | st.integers(1, 999),
+    power=st.sampled_from([0.0, 0.5, 1.0, 2.0]),
     step=st.integers(0, 1100),
 )
 def test_rate_follows_its_formula(kind, peak, total, warmup, power, step):
@@ -60,18 +60,6 @@ def test_original_rate_begins_at_zero_and_drops_after_warmup():
     assert found[9] == pytest.approx(0.9)
     assert found[10] == pytest.approx(0.9)  # peak * (1 - warm-up / total), not the peak
     assert found[100] == 0
-
-
-@pytest.mark.parametrize("kind", sorted(FORMULAS))
-def test_kinds_agree_without_warmup(kind):
-    found = rates(LearningRateSchedule(0.5, num_train_steps=4, kind=kind), 6)
-    np.testing.assert_allclose(found, [0.5, 0.375, 0.25, 0.125, 0, 0])
-
-
-@pytest.mark.parametrize(("power", "halfway"), [(0.0, 1.0), (0.5, 0.5**0.5), (2.0, 0.25)])
-def test_power_bends_the_decay(power, halfway):
-    schedule = LearningRateSchedule(1.0, num_train_steps=10, power=power)
-    assert float(schedule(tf.constant(5))) == pytest.approx(halfway)
 
 
 def test_rate_is_the_same_in_a_graph_and_for_a_64_bit_step():

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 
-SHAPES = {"kernel": [3, 2], "bias": [2]}
+KERNEL = "encoder/attention_layers/0/query/kernel"
+SHAPES = {KERNEL: [3, 2], "bias": [2]}
 # The same rate at every step, so that a step more before it makes no difference to the next.
 CONSTANT = LearningRateSchedule(0.1, num_train_steps=10, power=0.0)
 BAD = {"NaN": float("nan"), "infinity": float("inf"), "minus infinity": float("-inf")}
@@ -31,12 +32,12 @@ def gradients_of(step):
 
 
 def with_one_bad(gradients, value):
-    kernel = gradients["kernel"].numpy()
+    kernel = gradients[KERNEL].numpy()
     kernel[1, 1] = value
-    return {**gradients, "kernel": tf.constant(kernel)}
+    return {**gradients, KERNEL: tf.constant(kernel)}
 
 
-@pytest.mark.parametrize("kind", ["lamb", "adamw"])
+@pytest.mark.parametrize("kind", ["lamb", "adamw", "muon"])
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("where", ["gradient", "loss"])
 def test_bad_step_changes_no_bit(kind, value, where):

@@ -16,11 +16,7 @@ INPUTS = 3
 
 
 class LinearObjective(Objective):
-    """Fits a plane, with noise in place of dropout.
-
-    Args:
-        selection_metric: See `Objective`.
-    """
+    """Fits a plane, with noise in place of dropout."""
 
     metric_names = ("absolute_error",)
 
@@ -93,7 +89,6 @@ class StopAt:
         self.variable, self.cause = self, signal.SIGTERM
 
     def __call__(self, interrupts_loop):
-        """Takes the place of the constructor."""
         return self
 
     def __enter__(self):
@@ -108,5 +103,4 @@ class StopAt:
 
     @property
     def is_made(self) -> bool:
-        """Whether the request came."""
         return bool(self.read_value())

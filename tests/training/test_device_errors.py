@@ -6,44 +6,38 @@ from linear_training import make_linear_examples, start_linear
 from tiny_training import loop_settings
 
 from albert_tf.errors import InputError
-
-EXAMPLES = make_linear_examples(8)
-OPTIONS = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2)
+from albert_tf.training.metrics import MetricSums
 
 
-@pytest.fixture
-def train_until(monkeypatch, tmp_path):
-    """Trains until an error comes at a step, and returns the sentence that the user gets."""
+@pytest.mark.parametrize(
+    ("step", "error", "sentence"),
+    [
+        (
+            2,
+            tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\nmore lines"),
+            "a step takes more memory than there is (OOM when allocating tensor); repeat the command with "
+            "`remat=attention` or `remat=block`, or start anew with a lower `train_batch_size` or more "
+            "`gradient_accumulation_steps`; nothing was saved yet",
+        ),
+        (
+            4,
+            tf.errors.UnavailableError(None, None, "Socket closed"),
+            "a TPU or another worker of this run is gone (Socket closed); start all of them again with the same "
+            "command; {folder}/model.ckpt-2 is intact",
+        ),
+    ],
+    ids=["lack of memory", "lost worker"],
+)
+def test_error_at_a_step_is_a_sentence_that_says_what_helps(monkeypatch, tmp_path, step, error, sentence):
+    run, take = start_linear(), MetricSums.take
 
-    def train(step, error):
-        run = start_linear()
-        update = type(run.state.metric_sums).take
+    def fail_at_the_step(sums):
+        if run.global_step.numpy() >= step:
+            raise error
+        return take(sums)
 
-        def take(sums):
-            if run.global_step.numpy() >= step:
-                raise error
-            return update(sums)
-
-        monkeypatch.setattr(type(run.state.metric_sums), "take", take)
-        with pytest.raises(InputError) as raised:
-            run.train(tmp_path, EXAMPLES, 4, 8, OPTIONS)
-        return str(raised.value)
-
-    return train
-
-
-def test_lack_of_memory_names_the_flags_that_help(train_until):
-    error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\nmore lines")
-    assert train_until(2, error) == (
-        "a step takes more memory than there is (OOM when allocating tensor); repeat the command with "
-        "`remat=attention` or `remat=block`, or start anew with a lower `train_batch_size` or more "
-        "`gradient_accumulation_steps`; nothing was saved yet"
-    )
-
-
-def test_lost_worker_says_which_checkpoint_is_there(train_until, tmp_path):
-    error = tf.errors.UnavailableError(None, None, "Socket closed")
-    assert train_until(4, error) == (
-        "a TPU or another worker of this run is gone (Socket closed); start all of them again with the same command; "
-        f"{tmp_path}/model.ckpt-2 is intact"
-    )
+    monkeypatch.setattr(MetricSums, "take", fail_at_the_step)
+    with pytest.raises(InputError) as raised:
+        options = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2)
+        run.train(tmp_path, make_linear_examples(8), 4, 8, options)
+    assert str(raised.value) == sentence.format(folder=tmp_path)

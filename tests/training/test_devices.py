@@ -112,25 +112,17 @@ def test_gpu_that_tensorflow_does_not_see_is_warned_of(gpus, tmp_path, monkeypat
     assert unused_device_warnings(strategy) == [], "it was turned off on purpose"
 
 
-def by_chip(folder, monkeypatch):
-    plug_in(folder, "0x1ae0", "0x006f")
+SHOW_TPU = {
+    "chip": lambda folder, environment: plug_in(folder, "0x1ae0", "0x006f"),
+    "driver": lambda folder, environment: (folder.parent / "accel0").touch(),
+    "name": lambda folder, environment: environment("TPU_NAME", "mine"),
+    "runtime": lambda folder, environment: environment("PJRT_DEVICE", "TPU"),
+}
 
 
-def by_driver(folder, monkeypatch):
-    (folder.parent / "accel0").touch()
-
-
-def by_name(folder, monkeypatch):
-    monkeypatch.setenv("TPU_NAME", "mine")
-
-
-def by_runtime(folder, monkeypatch):
-    monkeypatch.setenv("PJRT_DEVICE", "TPU")
-
-
-@pytest.mark.parametrize("show_tpu", [by_chip, by_driver, by_name, by_runtime])
-def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, show_tpu):
-    show_tpu(machine, monkeypatch)
+@pytest.mark.parametrize("by", SHOW_TPU)
+def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, by):
+    SHOW_TPU[by](machine, monkeypatch.setenv)
     expected = ["warning: there is a TPU, which is not used; pass `use_tpu` to train on it"]
     assert unused_device_warnings(make_strategy()) == unused_device_warnings(gpu_strategy(1)) == expected
 
@@ -162,25 +154,9 @@ def choose(attention="auto", config=CONFIG, dtype="mixed_bfloat16", lengths=Batc
     return attention_choice.choose_attention(make_strategy(), attention, config, dtype, shapes, lengths, **options)
 
 
-@pytest.fixture
-def trial(monkeypatch):
-    """Replaces what would have to run on a GPU by this result; returns a list of what was tried."""
-    tried = []
-
-    def give(fault):
-        def find(strategy, expected, found, *arguments, **options):
-            tried.append((*arguments, options))
-            return fault
-
-        monkeypatch.setattr(attention_choice, "find_fault", find)
-        return tried
-
-    return give
-
-
 def test_the_kernel_is_tried_on_a_gpu_that_has_it(gpus, trial):
     gpus(H100)
-    tried = trial(None)
+    tried = trial(None, None)
     assert choose() == ("auto", "attention: cuDNN's kernels, tried on this GPU")
     more = "bfloat16", False, {"knows_documents": False}
     assert tried == [(128, 128, 21, *more), (128, 512, 78, *more)]
@@ -188,7 +164,7 @@ def test_the_kernel_is_tried_on_a_gpu_that_has_it(gpus, trial):
 
 def test_a_kernel_that_fails_is_passed_over_or_refused(gpus, trial):
     gpus(H100)
-    trial("fail with InternalError: no cuDNN")
+    trial(*["fail with InternalError: no cuDNN"] * 4)
     sentence = "on this GPU the kernels of cuDNN fail with InternalError: no cuDNN"
     assert choose() == ("plain", f"attention: plain operations, because {sentence}")
     with pytest.raises(InputError, match=f"`attention=flash`: {sentence}; use `attention=plain`"):

@@ -129,10 +129,7 @@ def test_replicas_of_one_host_get_rows_that_follow_one_another(apart):
 
     distributed = distribute_host_batches(strategy, make_dataset) if apart else distribute_batches(strategy, rows)
     found = [strategy.experimental_local_results(batch["row"]) for batch in distributed]
-    expected = [[range(4), range(4, 8)], [range(8, 12), range(12, 16)]]
-    assert [[values.numpy().tolist() for values in batch] for batch in found] == [
-        [list(values) for values in batch] for batch in expected
-    ]
+    np.testing.assert_array_equal(found, np.arange(16).reshape(2, 2, 4))
     assert asked == [(0, 1)] * apart
     for batch in distributed:
         for row, pair in zip(*(strategy.experimental_local_results(batch[name]) for name in ("row", "pair"))):
@@ -145,16 +142,24 @@ def test_environment_without_a_cluster_is_passed_over(monkeypatch, configuration
     assert make_strategy().num_replicas_in_sync == 1
 
 
-@pytest.mark.parametrize(("batch_size", "replicas", "expected"), [(8, 1, 8), (8, 2, 4), (12, 4, 3)])
-def test_batch_is_shared_evenly(batch_size, replicas, expected):
+@pytest.mark.parametrize(
+    ("batch_size", "replicas", "parts", "expected"), [(8, 1, 1, 8), (8, 2, 1, 4), (12, 4, 1, 3), (12, 2, 3, 6)]
+)
+def test_batch_is_shared_evenly(batch_size, replicas, parts, expected):
     strategy = make_strategy(num_cpu_replicas=replicas)
-    assert per_replica_batch_size(strategy, batch_size, "train_batch_size") == expected
+    assert per_replica_batch_size(strategy, batch_size, "train_batch_size", parts) == expected
 
 
 def test_batch_that_can_not_be_shared_evenly_is_refused():
     with pytest.raises(InputError) as error:
         per_replica_batch_size(make_strategy(num_cpu_replicas=4), 6, "eval_batch_size")
     assert str(error.value) == "`eval_batch_size=6` must be a multiple of the number of replicas, 4"
+    with pytest.raises(InputError) as error:
+        per_replica_batch_size(make_strategy(num_cpu_replicas=2), 12, "train_batch_size", 4)
+    assert str(error.value) == (
+        "`train_batch_size=12` must be a multiple of 8, the number of replicas (2) times "
+        "`gradient_accumulation_steps=4`"
+    )
 
 
 @pytest.fixture
@@ -204,10 +209,7 @@ def test_tpu_that_is_not_to_be_used_is_refused(tpu_calls, flag):
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        (
-            ValueError("Please provide a TPU Name to connect to.\nMore lines."),
-            "Please provide a TPU Name to connect to.",
-        ),
+        (ValueError("Please provide a TPU Name.\nMore lines."), "Please provide a TPU Name."),
         (tf.errors.NotFoundError(None, None, "TPUs not found in the cluster."), "TPUs not found in the cluster."),
         (RuntimeError(), "RuntimeError"),
     ],

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
 from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
@@ -19,15 +19,7 @@ from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_c
 LETTERS = ["영", "화", "##화", "##영", "재", "미"]
 PAD_FIRST = KoreanWordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]))
 CLS_FIRST = KoreanWordPieceTokenizer(Vocabulary(["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *LETTERS[::-1], "재미"]))
-CONFIG = AlbertConfig(
-    vocab_size=len(PAD_FIRST),
-    embedding_size=8,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=16,
-)
+CONFIG = tiny_config(len(PAD_FIRST), hidden_size=8, intermediate_size=8, max_position_embeddings=16)
 ROBERTA = CONFIG.replace(model_type="roberta", sharing="none", type_vocab_size=1)
 
 

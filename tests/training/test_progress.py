@@ -212,27 +212,17 @@ def test_plot_draws_train_and_held_out_losses(tmp_path, figures):
 
 
 def test_plot_leaves_out_what_is_there_already_and_draws_scores_beside(tmp_path, figures):
-    values = {"loss": 3.0, "a_loss": 3.0, "accuracy": 0.5, "learning_rate": 0.1}
+    values = {"loss": 3.0, "a_loss": 3.0, "accuracy": 0.5, "bits_per_character": 4.0, "learning_rate": 0.1}
     rows = [{"step": step, "split": split, **values} for step in (1, 2) for split in ("train", "held_out")]
     plot_losses(str(tmp_path), "a loss", rows)
-    [panels] = figures
-    assert list(panels["a loss"]) == ["loss (train)", "loss (held-out)"]
-    assert list(panels["scores"]) == ["accuracy (train)", "accuracy (held-out)"]
+    assert list(figures[0])[:2] == ["a loss", "scores"]
+    names = ("loss", "accuracy", "bits per character")
+    drawn = [[f"{name} ({split})" for split in ("train", "held-out")] for name in names]
+    assert [list(lines) for lines in figures[0].values()] == drawn, "what is no share has a panel of its own"
     figures.clear()
     plot_losses(str(tmp_path), "two losses", [{**row, "b_loss": 1.0, "a_loss": 2.0} for row in rows])
     names = [f"{name} ({split})" for split in ("train", "held-out") for name in ("loss", "a loss", "b loss")]
     assert list(figures[0]["two losses"]) == names
-
-
-def test_scores_that_are_no_shares_have_a_panel_of_their_own(tmp_path, figures):
-    values = {"loss": 3.0, "accuracy": 0.5, "bits_per_character": 4.0}
-    rows = [{"step": step, "split": "held_out", **values} for step in (1, 2)]
-    plot_losses(str(tmp_path), "a loss", rows)
-    assert [list(lines) for lines in figures[0].values()] == [
-        ["loss (held-out)"],
-        ["accuracy (held-out)"],
-        ["bits per character (held-out)"],
-    ]
 
 
 def test_nothing_is_drawn_of_single_points(tmp_path, figures):

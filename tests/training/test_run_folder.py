@@ -65,9 +65,12 @@ def test_check_alone_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_same_run_claims_its_folder_again(tmp_path):
+@pytest.mark.parametrize("broke_off", [False, True])
+def test_same_run_claims_its_folder_again_or_completes_it(tmp_path, broke_off):
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
     before = contents(tmp_path)
+    if broke_off:
+        (tmp_path / "run_settings.json").unlink()
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
     assert contents(tmp_path) == before
 
@@ -111,10 +114,11 @@ def test_folder_of_another_run_is_refused(tmp_path, expected, changes):
     [("/there/model.ckpt-3", "ab"), ("/copied/model.ckpt-3", "ab"), ("/there/model.ckpt-3", None), ("/there", None)],
     ids=["same", "copied", "gone", "folder gone"],
 )
-def test_same_checkpoint_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha256):
+@pytest.mark.parametrize("found_at", ["/data/*.tfrecord", "/copy"])
+def test_same_checkpoint_and_data_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha256, found_at):
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
-    settings = {**SETTINGS, "init_checkpoint": {"path": path, "index_sha256": index_sha256}}
-    check_output_dir(str(tmp_path), settings, CONFIG, TOKENIZER)
+    changes = {"init_checkpoint": {"path": path, "index_sha256": index_sha256}, "found_at": {"input_file": [found_at]}}
+    check_output_dir(str(tmp_path), {**SETTINGS, **changes}, CONFIG, TOKENIZER)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +139,6 @@ def test_same_checkpoint_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha2
 def test_another_checkpoint_is_refused(tmp_path, init_checkpoint, expected):
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
     assert expected in assert_refused(tmp_path, {**SETTINGS, "init_checkpoint": init_checkpoint})
-
-
-def test_data_may_be_found_elsewhere(tmp_path):
-    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
-    check_output_dir(str(tmp_path), {**SETTINGS, "found_at": {"input_file": ["/copy"]}}, CONFIG, TOKENIZER)
 
 
 def test_shards_that_are_damaged_by_now_are_not_compared(tmp_path):
@@ -190,11 +189,3 @@ def test_files_of_another_model_or_vocabulary_are_not_replaced(tmp_path):
     assert "vocab.txt" in assert_refused(tmp_path)
     KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False).save(tmp_path)
     assert "tokenizer.json" in assert_refused(tmp_path)
-
-
-def test_claim_that_broke_off_is_completed(tmp_path):
-    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
-    before = contents(tmp_path)
-    (tmp_path / "run_settings.json").unlink()
-    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
-    assert contents(tmp_path) == before

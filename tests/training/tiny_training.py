@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import BatchSpec
@@ -23,15 +23,7 @@ from albert_tf.training.train_loop import TrainResult, train
 from albert_tf.training.train_state import TrainState, begin_as_followers, learnt_variables
 from albert_tf.training.train_step import make_train_function
 
-CONFIG = AlbertConfig(
-    vocab_size=40,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-)
+CONFIG = tiny_config(40, intermediate_size=32, max_position_embeddings=16)
 SEQUENCE_LENGTH, PREDICTIONS = 12, 4
 PRETRAINING = make_objective("albert", CONFIG)
 SCHEDULE = LearningRateSchedule(peak=0.01, num_train_steps=12, num_warmup_steps=3)
@@ -85,18 +77,6 @@ def assert_same_training(actual: "TinyRun", expected: "TinyRun"):
     assert actual.averages == pytest.approx(expected.averages, rel=1e-5)
 
 
-def ways_to_run() -> list[tf.distribute.Strategy]:
-    """Returns one replica, two, and one whose steps are compiled as one program; all of them learn alike."""
-    return [make_strategy(), make_strategy(num_cpu_replicas=2), make_strategy(jit_compile="true")]
-
-
-def assert_all_learn_alike(runs: list["TinyRun"]):
-    """Checks that runs ended alike; see `assert_same_training`."""
-    first, *others = runs
-    for other in others:
-        assert_same_training(first, other)
-
-
 @dataclasses.dataclass
 class TinyRun:
     """Everything that a training run needs, in the scope of one strategy.
@@ -137,22 +117,18 @@ class TinyRun:
 
     @property
     def strategy(self) -> tf.distribute.Strategy:
-        """Where it runs."""
         return self.state.strategy
 
     @property
     def model(self) -> AlbertForPreTraining:
-        """What is trained."""
         return self.state.model
 
     @property
     def optimizer(self) -> AdamW:
-        """What trains it."""
         return self.state.optimizer
 
     @property
     def global_step(self) -> tf.Variable:
-        """How many steps are done."""
         return self.state.global_step
 
     def take_steps(
@@ -178,18 +154,10 @@ class TinyRun:
         keep_checkpoint_max: int = 5,
         **phase_options,
     ) -> TrainResult:
-        """Runs the loop, from the newest checkpoint in the folder if there is one.
+        """Runs the loop on the examples, over and over, from the newest checkpoint in the folder if there is one.
 
         Args:
-            output_dir: The run's folder.
-            examples: Repeated without end, in order.
-            batch_size: Global batch size.
-            num_train_steps: How long to train.
-            settings: When to look up; see `loop_settings`.
             stop_at_step: Step whose progress line is interrupted as by Ctrl-C; None to train to the end.
-            held_out: Examples to evaluate on.
-            keep_checkpoint_max: How many checkpoints to keep.
-            phase_options: For `Phase`.
         """
         checkpointer = self.checkpointer(output_dir, keep_checkpoint_max=keep_checkpoint_max)
         checkpointer.restore_latest()
