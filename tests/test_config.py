@@ -172,10 +172,6 @@ def test_error_in_a_file_names_the_file(tmp_path, text, expected):
     assert expected in message
 
 
-def test_missing_file_is_named(tmp_path):
-    assert str(tmp_path / "none.json") in error_of(AlbertConfig.from_json_file, tmp_path / "none.json")
-
-
 def test_config_survives_json():
     config = AlbertConfig.from_dict(tiny_keys(sharing="ffn", hidden_dropout_prob=0.25, num_hidden_groups=3))
     assert AlbertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

@@ -5,10 +5,7 @@ import pytest
 from albert_tf import errors
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [(["setup.py"], "-e '{folder}[serve]'"), ([], "'albert_tf[serve]'")],
-)
+@pytest.mark.parametrize(("files", "expected"), [(["setup.py"], "-e '{folder}[serve]'"), ([], "'albert_tf[serve]'")])
 def test_extra_is_installed_from_the_checkout_if_there_is_one(tmp_path, monkeypatch, files, expected):
     for name in files:
         (tmp_path / name).touch()

@@ -185,11 +185,6 @@ def test_file_system_that_cannot_be_reached_is_named():
         match_files(["nowhere://a/*"], "input_file")
 
 
-def test_no_pattern_is_refused():
-    with pytest.raises(InputError, match="`input_file`: no file given"):
-        match_files([], "input_file")
-
-
 @pytest.mark.parametrize("folder", ["", "data", "/data", "gs://bucket/data"])
 def test_name_in_a_folder_is_a_path_there(folder):
     path = name_in_folder(folder, "[1] shard.tfrecord", "list.json")

@@ -59,8 +59,7 @@ def test_every_command_lets_the_quiet_start_import_tensorflow(command):
 
 
 @pytest.mark.parametrize(
-    ("death", "number"),
-    [("os.abort()", signal.SIGABRT), ("os.kill(os.getpid(), signal.SIGILL)", signal.SIGILL)],
+    ("death", "number"), [("os.abort()", signal.SIGABRT), ("os.kill(os.getpid(), signal.SIGILL)", signal.SIGILL)]
 )
 def test_crash_says_that_tensorflow_was_imported(run_with, death, number):
     result = run_with(death)
@@ -167,18 +166,6 @@ def test_other_errors_keep_their_traceback():
     )
     result = run_python(["-c", code])
     assert result.returncode == 1 and result.stderr.startswith("Traceback")
-
-
-@pytest.mark.slow
-def test_interrupted_script_ends_in_one_line():
-    code = (
-        "from albert_tf.cli import app\n"
-        "def main():\n"
-        "    raise KeyboardInterrupt('saved')\n"
-        "app.run(main, lambda: None)\n"
-    )
-    result = run_python(["-c", code])
-    assert (result.returncode, result.stderr) == (130, "saved\n")
 
 
 def test_warnings_of_the_library_are_lines_and_others_say_where(tmp_path):

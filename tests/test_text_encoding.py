@@ -34,19 +34,13 @@ def test_encoding_is_guessed_only_where_it_shows(content, expected):
         ("text,label\n좋았다,긍정".encode("cp949"), 2, "CP949"),
         ("리뷰,감정\n좋았다,긍정\n".encode("utf-16"), 1, "UTF-16"),
         ("리뷰,감정\n".encode() + "좋았다,긍정\n".encode("cp949") + b"\xff\n", 2, "CP949"),
+        ("리뷰,감정\n".encode() + b"caf\xe9,1\n", 2, None),
     ],
 )
-def test_file_of_another_encoding_is_refused_by_its_name(tmp_path, content, number, name):
+def test_file_of_another_encoding_is_refused_by_its_name_where_it_shows(tmp_path, content, number, name):
     path = tmp_path / "train.csv"
     path.write_bytes(content)
     with pytest.raises(InputError) as failure:
         read_text(path, "the labelled data")
-    assert str(failure.value) == f"{path}, line {number}: {CONVERT.format(name=name)}"
-
-
-def test_file_of_no_encoding_that_shows_is_to_be_converted_all_the_same(tmp_path):
-    path = tmp_path / "train.csv"
-    path.write_bytes("리뷰,감정\n".encode() + b"caf\xe9,1\n")
-    with pytest.raises(InputError) as failure:
-        read_text(path, "the labelled data")
-    assert str(failure.value) == f"{path}, line 2: not valid UTF-8; convert the labelled data to UTF-8"
+    told = CONVERT.format(name=name) if name else "not valid UTF-8; convert the labelled data to UTF-8"
+    assert str(failure.value) == f"{path}, line {number}: {told}"

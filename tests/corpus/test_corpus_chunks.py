@@ -10,6 +10,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import write_table
 
 from albert_tf.corpus import blocks, formats
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
@@ -17,18 +18,6 @@ from albert_tf.corpus.reader import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, r
 from albert_tf.errors import InputError
 
 DOCUMENTS = st.lists(st.lists(st.text("가나다라", min_size=1, max_size=12), min_size=1, max_size=8), max_size=12)
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes bytes under a name and returns the path."""
-
-    def write_file(content, name="corpus.txt"):
-        path = tmp_path / name
-        path.write_bytes(content)
-        return str(path)
-
-    return write_file
 
 
 def text_of(documents):
@@ -83,14 +72,11 @@ def test_formats_give_the_same_chunks(write, tmp_path, name):
     documents = [[f"{number}번 문서의 {line}번 줄" for line in range(2_000)] for number in range(120)]
     texts = ["\n".join(lines) for lines in documents]
     if name.endswith(".parquet"):
-        pyarrow = pytest.importorskip("pyarrow")
-        path = str(tmp_path / name)
-        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"text": texts}), path)
+        path = write_table(tmp_path / name, {"text": texts})
+    elif ".jsonl" in name:
+        path = write("\n".join(json.dumps({"text": text}) for text in texts).encode(), name)
     else:
-        is_json = ".jsonl" in name
-        content = "\n".join(map(json.dumps, [{"text": text} for text in texts])).encode() if is_json else None
-        content = content or text_of(documents)
-        path = write(gzip.compress(content) if name.endswith(".gz") else content, name)
+        path = write(text_of(documents), name)
     chunks = list(read_chunks(path, file_index=3))
 
     assert [document for chunk in chunks for document in chunk.documents] == documents
@@ -135,15 +121,16 @@ def test_bad_lines_are_counted_once(write):
 
 
 @pytest.mark.slow
-def test_sentence_of_any_length_never_fills_the_memory(write):
+def test_sentence_of_any_length_never_fills_the_memory(tmp_path):
     # One line of 300 MB: three hundred times the same member of a gzip file.
     words = ("가나다", "라마바", "사")
     part = "".join(f"{word} " for word in random.Random(1).choices(words, k=3 * 44_000))
-    path = write(gzip.compress(part.encode()) * 300, "corpus.txt.gz")
+    path = tmp_path / "corpus.txt.gz"
+    path.write_bytes(gzip.compress(part.encode()) * 300)
     continues, num_words, num_bytes, num_long_lines, num_long_documents = [], 0, 0, 0, 0
     tracemalloc.start()
     try:
-        for chunk in read_chunks(path):
+        for chunk in read_chunks(str(path)):
             [lines] = chunk.documents
             assert max(map(len, lines)) <= MAX_CHARACTERS_PER_LINE
             assert all(line.startswith(words) and line.endswith(words) for line in lines)

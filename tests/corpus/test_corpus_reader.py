@@ -32,11 +32,6 @@ def test_byte_order_mark_alone_is_a_blank_line(write):
     assert list(CorpusReader([write("\ufeff\n하나".encode())]).documents()) == [["하나"]]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n\r\n"])
-def test_file_without_text_has_no_documents(write, content):
-    assert list(CorpusReader([write(content)]).documents()) == []
-
-
 def test_lines_longer_than_a_block_stay_whole_up_to_the_limit(write):
     lines = ["가" * MAX_CHARACTERS_PER_LINE, "나", "\U0001f600" * MAX_CHARACTERS_PER_LINE] * 3
     assert max(len(line.encode()) for line in lines) >= 1 << 18
@@ -101,11 +96,6 @@ def test_reads_what_is_on_no_disk(write):
     assert list(CorpusReader(paths).documents()) == [[GOOD], [GOOD]]
 
 
-def test_documents_never_span_two_files(write):
-    paths = [write("하나\n둘".encode(), "a.txt"), write("셋".encode(), "b.txt.gz")]
-    assert list(CorpusReader(paths).documents()) == [["하나", "둘"], ["셋"]]
-
-
 @given(text=st.text(st.one_of(st.sampled_from("\n\r \t\ufeff\u2028\x0b\x85\x00가a"), st.characters(codec="utf-8"))))
 def test_agrees_with_splitting_the_whole_text_at_blank_lines(text, tmp_path_factory):
     paths = [tmp_path_factory.getbasetemp() / name for name in ("arbitrary.txt", "arbitrary.txt.gz")]
@@ -161,12 +151,6 @@ def test_bad_part_of_an_endless_line_does_not_cost_the_rest_of_it(write):
     first, *pieces, last = reader.sentences()
     assert (first, last) == (GOOD, GOOD) and reader.num_bad_lines == 1
     assert 3_400_000 < len("".join(pieces)) < 4_000_000 and set("".join(pieces)) == {"a", "b"}
-
-
-def test_utf16_file_fails_at_its_first_line(write):
-    path = write(GOOD.encode("utf-16"))
-    with pytest.raises(InputError, match="line 1: not valid UTF-8"):
-        list(CorpusReader([path]).documents())
 
 
 def _cut_short(compressed):

@@ -14,20 +14,6 @@ from albert_tf.rows.row_file import RowFile
 LINE = '{"text": "하나"}\n'.encode()
 
 
-@pytest.fixture
-def write_parquet(tmp_path):
-    """Writes a column "text" and returns the path."""
-    pyarrow = pytest.importorskip("pyarrow")
-    writer = pytest.importorskip("pyarrow.parquet")
-
-    def write_file(texts, **options):
-        path = str(tmp_path / "corpus.parquet")
-        writer.write_table(pyarrow.table({"text": texts}), path, **options)
-        return path
-
-    return write_file
-
-
 def refused(read, path):
     """Returns what is said of a file instead of reading it."""
     with pytest.raises(InputError) as failure:
@@ -111,9 +97,9 @@ def test_empty_lines_between_rows_are_told_by_their_numbers(write):
     assert [(row.number, row.error is None) for row in rows] == [(1, True), (2, False), (3, False), (4, True)]
 
 
-def test_row_too_long_for_memory_is_bad(write_parquet, monkeypatch):
+def test_row_too_long_for_memory_is_bad(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 1 << 20)
-    path = write_parquet(["하나", "가" * 400_000, "둘"])
+    path = write_table(tmp_path / "corpus.parquet", {"text": ["하나", "가" * 400_000, "둘"]})
     assert f"{path}, row 2: longer than 1 MB; cut the document up, or pass `on_bad_text=skip`" in refused(
         read_chunks, path
     )

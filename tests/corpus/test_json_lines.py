@@ -1,6 +1,5 @@
 """Documents come out of JSON lines, one a line, and lines that hold none are dealt with as asked."""
 
-import gzip
 import json
 
 import pytest
@@ -16,16 +15,13 @@ TEXTS = st.text("가\n ", max_size=4)
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(write):
     """Writes lines, compressed if the name says so, and returns the path; what is not bytes is written as JSON."""
 
-    def write_file(lines, name="corpus.jsonl"):
-        content = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return str(path)
+    def write_lines(lines, name="corpus.jsonl"):
+        return write(b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines), name)
 
-    return write_file
+    return write_lines
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "corpus.ndjson", "corpus.json", "corpus.json.gz"])

@@ -6,6 +6,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
@@ -97,8 +98,6 @@ def shards(tmp_path_factory, tiny_tokenizer, write_corpus, random_documents):
 
 @pytest.fixture(scope="module")
 def found(shards, tiny_tokenizer):
-    from tiny_config import tiny_config
-
     return find_shards(shards.paths, tiny_config(len(tiny_tokenizer.vocabulary)))
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import pathlib
 import re
 import shutil
@@ -90,15 +89,6 @@ def test_other_files_are_refused(tmp_path, static_shards):
     for path in (text, damaged):
         with pytest.raises(InputError, match=str(path)):
             inspect(path)
-
-
-def test_masking_options_of_another_version_are_refused(dynamic_shards, tmp_path):
-    folder = shutil.copytree(dynamic_shards.folder, tmp_path / "data")
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["options"]["masking_options"]["of_tomorrow"] = True
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(InputError, match=r"manifest\.json, of version .*, has masking_options that this version"):
-        inspect(folder / pathlib.Path(dynamic_shards.train_paths[0]).name)
 
 
 def test_plot_is_written_whole_or_not_at_all(static_shards, dynamic_shards, tmp_path):

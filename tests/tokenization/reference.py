@@ -5,22 +5,12 @@ import itertools
 import re
 import unicodedata
 
+from google_tokenizer import IDEOGRAPHS, is_punctuation
+
 UNKNOWN = "[UNK]"
 MAX_BYTES_PER_WORD = 600
 
 _RESERVED = re.compile(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]")
-# The blocks that the original's tokenization.py calls Chinese characters.
-_IDEOGRAPHS = [
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
-]
-
 
 JOINER, SELECTOR, KEY_CAP, FLAG = "\u200d", "\ufe0f", "\u20e3", "\U0001f3f4"
 
@@ -36,14 +26,7 @@ _PICTURES = [
     (0x1F200, 0x1F3FA),
     (0x1F400, 0x1FAFF),
 ]
-_HANGUL = [
-    (0x1100, 0x11FF),
-    (0x3131, 0x318E),
-    (0xA960, 0xA97C),
-    (0xAC00, 0xD7A3),
-    (0xD7B0, 0xD7FB),
-    (0xFFA0, 0xFFDC),
-]
+_HANGUL = [(0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97C), (0xAC00, 0xD7A3), (0xD7B0, 0xD7FB), (0xFFA0, 0xFFDC)]
 
 
 def normalize(
@@ -218,7 +201,7 @@ def _isolate(chunk, split_punctuation, split_digits, keep_emoji, split_emoji):
         is_number = not is_emoji and split_digits and unicodedata.category(chunk[position]) == "Nd"
         if is_number:
             end = _end_of_number(chunk, end, not split_punctuation)
-        is_mark = split_punctuation and _is_punctuation(chunk[position])
+        is_mark = split_punctuation and is_punctuation(chunk[position])
         is_alone = is_emoji or is_number or is_mark or _is_ideograph(chunk[position])
         end = max(end, end_of_emoji)
         while is_alone and keep_emoji and chunk[end : end + 1] in [SELECTOR, KEY_CAP]:
@@ -264,10 +247,4 @@ def _is_within(character, ranges):
 
 @functools.cache
 def _is_ideograph(character):
-    return _is_within(character, _IDEOGRAPHS)
-
-
-@functools.cache
-def _is_punctuation(character):
-    is_symbol = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
-    return is_symbol or unicodedata.category(character).startswith("P")
+    return _is_within(character, IDEOGRAPHS)

@@ -9,22 +9,7 @@ from albert_tf.tokenization.building.word_counting import count_words
 from albert_tf.tokenization.carried_pieces import carry_pieces
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-KNOWN = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "[unused0]",
-    "영",
-    "##영",
-    "##화",
-    "재",
-    "##미",
-    "영화",
-    "lg",
-    "핥",
-]
+KNOWN = [*SPECIAL_TOKENS, "[unused0]", "영", "##영", "##화", "재", "##미", "영화", "lg", "핥"]
 KLUE_ORDER = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
 
 

@@ -21,7 +21,7 @@ from albert_tf.training.run_folder.model_card import (
 )
 from albert_tf.training.run_folder.start_card import facts_of
 
-RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795, "pearson": float("nan")}
+RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795}
 MANIFEST = {
     "input_files": ["news.txt", "essay.txt"],
     "documents": 1952,

@@ -31,6 +31,22 @@ def create(run_script, workspace):
 
 
 @pytest.fixture
+def refuses(contents_of, create, workspace):
+    """Checks that the script ends in one sentence that says `message`, and that no file is touched."""
+
+    def check(message, **flag_values):
+        before = contents_of(workspace)
+        result = create(**flag_values)
+        assert result.code != 0
+        assert result.errors.startswith("error: ")
+        assert result.errors.count("\n") == 1 and result.errors.endswith("\n")
+        assert message in result.errors
+        assert contents_of(workspace) == before
+
+    return check
+
+
+@pytest.fixture
 def read_manifest(workspace):
     """Reads the manifest that the script wrote."""
     return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from killed_builds import Killed, kill_at
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
@@ -20,10 +21,6 @@ from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
-
-
-class Killed(BaseException):
-    """Stands for the end of the process: nothing of ours catches it."""
 
 
 @pytest.fixture
@@ -220,10 +217,10 @@ def test_pipeline_that_was_done_is_not_run_again(needs_beam, build_with, small_c
     arguments = {"paths": small_chunks[1], "tokenizer": tiny_tokenizer, "runner": "DirectRunner"}
     expected = build_with("expected", **arguments)
     with monkeypatch.context() as patch:
-        patch.setattr(beam_pipeline, "publish", raise_killed)
+        kill_at(patch, beam_pipeline, "publish", 0)
         with pytest.raises(Killed):
             build_with("beam", **arguments)
-    monkeypatch.setattr(ExampleMaker, "make", raise_killed)
+    kill_at(monkeypatch, ExampleMaker, "make", 0)
     assert build_with("beam", **arguments, resume=True) == expected
 
 
@@ -250,11 +247,6 @@ def test_pipeline_goes_on_with_its_own_text_alone(
 def raise_full_disk(*_):
     """Fails as where there is no room."""
     raise OSError(28, "No space left on device")
-
-
-def raise_killed(*_):
-    """Ends the process."""
-    raise Killed
 
 
 def test_folder_that_workers_do_not_share_is_told(

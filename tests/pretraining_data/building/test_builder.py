@@ -8,14 +8,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build import chunk_examples, shard_writer, spill
-from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.builder import shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.shard_reader import ShardReader
-from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Long enough that each is one example.
 WHOLE_DOCUMENTS = {"packing": "document_sentences", "max_seq_length": 160, "short_seq_prob": 0.0}
@@ -172,19 +170,6 @@ def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_
     shares = counts / counts.sum()
     entropy = shards.manifest["splits"]["train"]["unigram_entropy"]
     assert entropy == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
-
-
-def test_bad_lines_are_counted(build_shards, tiny_tokenizer, tmp_path):
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_bytes("가나\n다라\n".encode() + b"\xff\n" + "마바\n".encode())
-    reader = CorpusReader([str(corpus)], on_bad_text="skip")
-    options = BuilderOptions(16, MaskingOptions(2), held_out_fraction=0.0)
-    manifest = build(reader, tiny_tokenizer, options, [str(tmp_path / "train.tfrecord")], [])
-    assert (manifest["bad_lines"], manifest["sentences"]) == (1, 3)
-
-
-def test_tokenizer_travels_with_the_shards(static_shards, tiny_tokenizer):
-    assert KoreanWordPieceTokenizer.load(static_shards.folder).identity == tiny_tokenizer.identity
 
 
 @pytest.mark.slow

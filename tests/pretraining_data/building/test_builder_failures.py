@@ -1,6 +1,5 @@
 """A build that fails leaves nothing half-written, and one that was stopped goes on to the same bytes."""
 
-import gzip
 import itertools
 import json
 import pathlib
@@ -10,6 +9,7 @@ import subprocess
 
 import pytest
 import tensorflow as tf
+from killed_builds import Killed, content_of, kill_at
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
@@ -61,22 +61,6 @@ def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenize
     return build_again
 
 
-class Killed(BaseException):
-    """Stands for the end of the process: nothing of ours catches it."""
-
-
-def fail_at(monkeypatch, owner, name, number, error):
-    """Lets call `number`, from 0, of a function raise an error before it does anything."""
-    real, calls = getattr(owner, name), itertools.count()
-
-    def function(*arguments, **keywords):
-        if next(calls) == number:
-            raise error
-        return real(*arguments, **keywords)
-
-    monkeypatch.setattr(owner, name, function)
-
-
 def shards_in(contents):
     return {name: content for name, content in contents.items() if not name.startswith(WORK_FOLDER)}
 
@@ -118,17 +102,7 @@ def test_file_that_cannot_be_read_for_a_while_costs_nothing(
 ):
     monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
     paths = [write_corpus(tmp_path / f"{number}.txt", random_documents(9, seed=number)) for number in range(2)]
-    documents = random_documents(9)
-    if name.endswith(".parquet"):
-        parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
-        rows = [{"text": "\n".join(sentences)} for sentences in documents]
-        parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), tmp_path / name)
-    elif name.endswith(".jsonl"):
-        lines = (json.dumps({"text": "\n".join(sentences)}) for sentences in documents)
-        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
-    else:
-        content = "\n\n".join("\n".join(sentences) for sentences in documents).encode()
-        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / name).write_bytes(content_of(random_documents(9), name, tmp_path))
 
     def build_in(folder, resume=False):
         options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0)
@@ -168,7 +142,7 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(
     before, expected = contents_of(finished[1]), contents_of(finished[2])
     shutil.copytree(finished[1], tmp_path / "data")
     with monkeypatch.context() as patch:
-        fail_at(patch, *STOPS[stop], Killed)
+        kill_at(patch, *STOPS[stop])
         left = rebuild(2, expected_error=(Killed, None))
     left_shards = shards_in(left)
     if MANIFEST_FILE in left_shards:
@@ -182,7 +156,7 @@ def test_every_fifth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_
     expected = contents_of(finished[2])
     for number in itertools.count(step=5):
         with monkeypatch.context() as patch:
-            fail_at(patch, tf.io.gfile, "rename", number, Killed)
+            kill_at(patch, tf.io.gfile, "rename", number)
             try:
                 rebuild(2)
                 break
@@ -195,7 +169,7 @@ def test_every_fifth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_
 
 def test_finished_shard_is_never_written_again(rebuild, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        fail_at(patch, ShardWriter, "write", 1, Killed)
+        kill_at(patch, ShardWriter, "write", 1)
         rebuild(expected_error=(Killed, None))
     [finished] = (tmp_path / "data" / WORK_FOLDER).glob("*.tfrecord")
     identity = (finished.stat().st_ino, finished.stat().st_mtime_ns)
@@ -213,7 +187,7 @@ def test_chunks_that_were_done_are_not_done_again(rebuild, monkeypatch):
 
     monkeypatch.setattr(ExampleMaker, "make", make)
     with monkeypatch.context() as patch:
-        fail_at(patch, ExampleMaker, "make", 7, Killed)
+        kill_at(patch, ExampleMaker, "make", 7)
         rebuild(expected_error=(Killed, None))
     assert len(calls) == 7
     rebuild(resume=True)
@@ -223,7 +197,7 @@ def test_chunks_that_were_done_are_not_done_again(rebuild, monkeypatch):
 
 def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents_of, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        fail_at(patch, ShardWriter, "write", 1, Killed)
+        kill_at(patch, ShardWriter, "write", 1)
         left = rebuild(expected_error=(Killed, None))
     assert rebuild(expected_error=(InputError, "holds an unfinished build; continue with `resume`")) == left
     for changed, name in (({"seed": 2}, "random_seed"), ({"num_shards": 3}, "output"), ({"ngram": 2}, "")):
@@ -262,7 +236,7 @@ def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, kille
     before = rebuild(num_shards=4)
     if killed_at is not None:
         with monkeypatch.context() as patch:
-            fail_at(patch, tf.io.gfile, "remove", killed_at, Killed)
+            kill_at(patch, tf.io.gfile, "remove", killed_at)
             rebuild(num_shards=2, expected_error=(Killed, None))
     after = rebuild(num_shards=2, resume=True)
     assert len(before) - len(after) == 2
@@ -325,9 +299,3 @@ def test_corpus_that_makes_no_shards_is_refused(contents_of, build_shards, tmp_p
     with pytest.raises(InputError, match=message):
         build_shards(tmp_path, documents, **options)
     assert contents_of(tmp_path / "data") == {}
-
-
-def test_folder_that_cannot_be_written_is_named(build_shards, random_documents, tmp_path):
-    (tmp_path / "data").write_text("a file where the folder should be")
-    with pytest.raises(InputError, match=f"`output_file={tmp_path}/data` can't be written to"):
-        build_shards(tmp_path, random_documents(3))

@@ -1,12 +1,11 @@
 """A build goes on only with the text that it began with, whatever its files are called and however large they are."""
 
 import dataclasses
-import gzip
 import hashlib
-import itertools
 import json
 
 import pytest
+from killed_builds import Killed, content_of, kill_at
 
 from albert_tf.corpus import blocks, formats
 from albert_tf.corpus.reader import CorpusReader
@@ -19,30 +18,6 @@ from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 NAMES = ["corpus.txt", "corpus.txt.gz", "corpus.jsonl", "corpus.parquet"]
-
-
-class Killed(BaseException):
-    """Stands for the end of the process: nothing of ours catches it."""
-
-
-def content_of(documents, name, tmp_path):
-    """Returns a corpus of some format as the bytes of its file."""
-    texts = ["\n".join(sentences) for sentences in documents]
-    if name.endswith(".jsonl"):
-        return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
-    if name.endswith(".parquet"):
-        pyarrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        options = {
-            "row_group_size": 7,
-            "use_dictionary": False,
-            "compression": "none",
-            "write_statistics": False,
-        }
-        parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "written.parquet", **options)
-        return (tmp_path / "written.parquet").read_bytes()
-    text = "\n\n".join(texts).encode()
-    return gzip.compress(text, 0, mtime=0) if name.endswith(".gz") else text
 
 
 @pytest.fixture
@@ -73,18 +48,6 @@ def build_in(tmp_path, tiny_tokenizer, contents_of, monkeypatch):
         return contents_of(tmp_path / folder)
 
     return run
-
-
-def kill_at(monkeypatch, owner, name, number):
-    """Lets call `number`, from 0, of a function end the process."""
-    real, calls = getattr(owner, name), itertools.count()
-
-    def function(*arguments, **keywords):
-        if next(calls) == number:
-            raise Killed
-        return real(*arguments, **keywords)
-
-    monkeypatch.setattr(owner, name, function)
 
 
 # Where a build is killed: (owner, function, at which call).

@@ -49,11 +49,7 @@ def test_build_is_resumed_with_the_same_names_alone(create, workspace, monkeypat
         ({"entity_file": "empty.txt"}, "empty.txt contains no names"),
     ],
 )
-def test_what_can_not_be_is_refused(create, workspace, contents_of, flags, message):
+def test_what_can_not_be_is_refused(refuses, workspace, flags, message):
     (workspace / "empty.txt").write_text("\n", encoding="utf-8")
     flags = {name: workspace / value if str(value).endswith(".txt") else value for name, value in flags.items()}
-    before = contents_of(workspace)
-    result = create(**flags)
-    assert result.code != 0 and result.errors.startswith("error: ") and result.errors.count("\n") == 1
-    assert message in result.errors
-    assert contents_of(workspace) == before
+    refuses(message, **flags)

@@ -6,12 +6,14 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from killed_builds import Killed, kill_at
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build import spill
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.spill import MAX_OPEN_FILES, group_runs, merge_spills
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
@@ -116,27 +118,16 @@ def test_merging_changes_no_byte_of_the_shards(build_from_chunks, monkeypatch):
     assert len(merged) > 20
 
 
-class Killed(BaseException):
-    """Stands for the end of the process: nothing of ours catches it."""
-
-
 @pytest.mark.parametrize(
     ("owner", "name"), [(tf.io.gfile, "rename"), (tf.io.gfile, "remove"), (spill.SpillReader, "__init__")]
 )
 def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_from_chunks, monkeypatch, owner, name):
     monkeypatch.setattr(spill, "MAX_OPEN_FILES", 3)
     expected = build_from_chunks("expected", 12, 2)
-    real = getattr(owner, name)
     for number in itertools.count(step=7):
-        folder, calls = f"{name}{number}", itertools.count()
-
-        def function(*arguments, calls=calls, last=number, **keywords):
-            if next(calls) == last:
-                raise Killed
-            return real(*arguments, **keywords)
-
+        folder = f"{name}{number}"
         with monkeypatch.context() as patch:
-            patch.setattr(owner, name, function)
+            kill_at(patch, owner, name, number)
             try:
                 build_from_chunks(folder, 12, 2)
                 break
@@ -148,11 +139,7 @@ def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_fr
 
 def test_what_has_been_merged_takes_no_room_twice(build_from_chunks, monkeypatch, tmp_path):
     monkeypatch.setattr(spill, "MAX_OPEN_FILES", 3)
-
-    def stop(*_):
-        raise Killed
-
-    monkeypatch.setattr("albert_tf.pretraining_data.build.builder.ShardWriter.write", stop)
+    kill_at(monkeypatch, ShardWriter, "write", 0)
     with pytest.raises(Killed):
         build_from_chunks("data", 30, 2)
     left = [path.name for path in (tmp_path / "data" / WORK_FOLDER).glob("*.examples")]

@@ -12,7 +12,6 @@ import pytest
 from text_strategies import SCHEMES
 
 from albert_tf import progress_line
-from albert_tf.corpus.reader import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import UNUSED
 
@@ -42,15 +41,6 @@ def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(
-    "switch", ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"]
-)
-def test_every_switch_is_a_flag(build, switch):
-    before, after = (KoreanWordPieceTokenizer.load(build(str(value), **{switch: value})[1]) for value in (False, True))
-    assert (before.to_dict()[switch], after.to_dict()[switch]) == (False, True)
-    assert before.identity != after.identity
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_builds_a_tokenizer_that_knows_its_text(build, scheme):
     result, folder = build(wordpiece_scheme=scheme)
@@ -64,16 +54,19 @@ def test_builds_a_tokenizer_that_knows_its_text(build, scheme):
     assert f"wrote {VOCAB_SIZE} pieces to {folder / 'vocab.txt'}" in result.output
 
 
-def test_flags_are_saved_with_the_vocabulary(build):
-    _, folder = build(do_lower_case=False, strip_accents=True, split_punctuation=False)
+ON = ("lower_case", "split_punctuation", "keep_emoji", "split_emoji")
+OFF = ("strip_accents", "squeeze_repeats", "full_width_to_ascii", "split_digits")
+DEFAULTS = {**dict.fromkeys(ON, True), **dict.fromkeys(OFF, False)}
+
+
+@pytest.mark.parametrize("switch", DEFAULTS)
+def test_every_switch_is_a_flag_and_saved_with_the_vocabulary(build, switch):
+    flag = "do_lower_case" if switch == "lower_case" else switch
+    _, folder = build(**{flag: not DEFAULTS[switch]})
     settings = KoreanWordPieceTokenizer.load(folder).to_dict()
-    assert (settings["lower_case"], settings["strip_accents"], settings["split_punctuation"]) == (False, True, False)
-    assert not any(settings[name] for name in ("squeeze_repeats", "full_width_to_ascii", "split_digits"))
-    assert "재미있다." in (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
-
-
-def test_same_input_gives_the_same_bytes(build):
-    assert files_of(build("first")[1]) == files_of(build("second")[1])
+    assert {name: settings[name] for name in DEFAULTS} == {**DEFAULTS, switch: not DEFAULTS[switch]}
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    assert ("재미있다." in pieces) == (switch == "split_punctuation")
 
 
 @pytest.mark.slow
@@ -95,17 +88,10 @@ def test_files_and_lines_in_another_order_give_the_same_bytes(build, tmp_path):
     assert files_of(build()[1]) == files_of(in_order) == files_of(backwards)
 
 
-def test_gzip_gives_the_same_bytes(build, tmp_path, corpus):
-    compressed = tmp_path / "corpus.txt.gz"
-    compressed.write_bytes(gzip.compress(corpus.read_bytes()))
-    assert files_of(build("plain")[1]) == files_of(build("gzip", input_file=compressed)[1])
-
-
-@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
-def test_json_lines_give_the_same_bytes(build, tmp_path, corpus, name):
+def test_compressed_json_lines_give_the_same_bytes(build, tmp_path, corpus):
     content = (json.dumps({"본문": corpus.read_text(encoding="utf-8")}) + "\n").encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    result, built = build("json", input_file=tmp_path / name, text_fields="본문")
+    (tmp_path / "corpus.jsonl.gz").write_bytes(gzip.compress(content))
+    result, built = build("json", input_file=tmp_path / "corpus.jsonl.gz", text_fields="본문")
     assert result.code == 0, result.errors
     assert files_of(build("plain")[1]) == files_of(built)
 
@@ -173,7 +159,6 @@ def test_refuses_to_overwrite_unless_told(build):
     [
         ({"input_file": "absent/*.txt"}, "--input_file: no file matches absent/*.txt"),
         ({"input_file": ""}, "--input_file is missing"),
-        ({"vocab_size": 20}, "--vocab_size=20 can't hold"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
@@ -183,42 +168,24 @@ def test_mistakes_end_in_one_sentence(build, flag_values, message):
     assert result.errors.startswith(f"error: {message}") and result.errors.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", ["", "\n\n \u3000\n"], ids=["empty", "blank"])
-def test_text_without_words_is_refused(build, corpus, content):
-    corpus.write_text(content, encoding="utf-8")
+def test_text_without_words_is_refused(build, corpus):
+    corpus.write_text("\n\n \u3000\n\u200b\n", encoding="utf-8")
     result, folder = build()
     assert result.code == 1 and not folder.exists()
     assert result.errors == "error: the text contains no words to build a vocabulary from\n"
 
 
-BAD_LINE = "영화".encode() + b"\xff" + "관".encode()
-
-
-@pytest.fixture
-def bad_corpus(tmp_path, corpus):
-    path = tmp_path / "bad.txt"
+def test_line_that_is_not_utf_8_is_named_and_may_be_skipped(build, tmp_path, corpus):
+    bad_corpus = tmp_path / "bad.txt"
     lines = corpus.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join([*lines[:2], BAD_LINE, *lines[2:]]))
-    return path
-
-
-def test_line_that_is_not_utf_8_is_named(build, bad_corpus):
+    bad_corpus.write_bytes(b"\n".join([*lines[:2], "영화".encode() + b"\xff" + "관".encode(), *lines[2:]]))
     result, folder = build(input_file=bad_corpus)
     assert result.code == 1 and not folder.exists()
     assert f"{bad_corpus}, line 3: not valid UTF-8" in result.errors and result.errors.count("\n") == 1
-
-
-def test_line_that_is_not_utf_8_is_skipped(build, bad_corpus):
     result, skipped = build("skipped", input_file=bad_corpus, on_bad_text="skip")
     assert result.code == 0, result.errors
     assert "--on_bad_text=skip: 1 lines can't be read as they are" in result.output
     assert files_of(skipped) == files_of(build("clean")[1])
-
-
-def test_line_that_is_not_utf_8_is_mended(build, bad_corpus, corpus):
-    _, mended = build("mended", input_file=bad_corpus, on_bad_text="replace")
-    corpus.write_bytes(corpus.read_bytes() + "\n영화관".encode())
-    assert files_of(mended) == files_of(build("clean")[1])
 
 
 @pytest.mark.slow
@@ -232,17 +199,6 @@ def test_long_runs_of_reviews_are_learnt_from(build, shared_data, tmp_path):
     assert result.code == 0, result.errors
     pieces = KoreanWordPieceTokenizer.load(folder).vocabulary.pieces
     assert 200 < max(len(piece.removeprefix("##").encode()) for piece in pieces) <= 256
-
-
-def test_folder_that_cannot_be_written_is_named_before_anything_is_read(build, tmp_path, corpus, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(CorpusReader, "sentences", None)
-    result, folder = build("file/folder")
-    assert result.code == 1
-    assert (
-        result.errors.startswith(f"error: --output_dir={folder} can't be written to (")
-        and "\n" not in result.errors[:-1]
-    )
 
 
 @pytest.mark.slow
@@ -307,7 +263,6 @@ def test_languages_count_by_their_exponent(build, tmp_path, corpus):
     for changes, message in (
         ({"languages": "korean"}, "--languages names 1 (korean) and --input_file 2 paths or globs"),
         ({"language_exponent": -1}, "--language_exponent=-1 is below 0"),
-        ({"language_exponent": 1000}, "--language_exponent=1000 is above 1"),
         (
             {"languages": "korean,korean+english"},
             "korean+english is a table of pairs, but only text is read here; write each language into a file",

@@ -71,14 +71,7 @@ def test_underscore_inside_a_piece_is_no_mark():
         assign_unused(tokenizer_of("end_of_word"), ["나_가"])
 
 
-@pytest.mark.parametrize(
-    ("pieces", "message"),
-    [
-        (["다", "다"], "it is named twice"),
-        ([], "there is no piece to add"),
-    ],
-)
+@pytest.mark.parametrize(("pieces", "message"), [(["다", "다"], "it is named twice"), ([], "there is no piece to add")])
 def test_pieces_must_be_there_once(pieces, message):
-    with pytest.raises(InputError) as failure:
+    with pytest.raises(InputError, match=message):
         assign_unused(tokenizer_of("continuation"), pieces)
-    assert message in str(failure.value)

@@ -115,11 +115,6 @@ def test_characters_for_private_use_are_characters_like_others():
     assert pieces[8:] == ["##\U000f0000나", "가\U000f0000나", "다\U000f0000나"]
 
 
-def test_no_words_are_refused():
-    with pytest.raises(InputError, match="the text contains no words to build a vocabulary from"):
-        train(["", " \u3000", "\u200b"])
-
-
 @pytest.mark.parametrize(("scheme", "least"), [("continuation", 5 + 2 + 6), ("end_of_word", 5 + 2 + 3)])
 def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
     assert len(train(["가나다"], least, scheme)) == least
