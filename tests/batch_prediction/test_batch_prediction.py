@@ -54,7 +54,6 @@ def write(tmp_path):
 
 
 def ask(rows):
-    """Returns what each row asks."""
     return [rows.parse(row).value for row in rows]
 
 
