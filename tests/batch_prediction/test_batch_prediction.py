@@ -54,7 +54,6 @@ def write(tmp_path):
 
 
 def ask(rows):
-    """Returns what each row asks."""
     return [rows.parse(row).value for row in rows]
 
 
@@ -157,10 +156,7 @@ def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, for
         path = write(f"in.{form}", labelled(form.removesuffix(".gz")))
     assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0)
     assert [answer["asked"] for answer in answers(tmp_path / "out.jsonl")] == ["좋다, 참", "나쁘다"]
-    understood = {
-        "jsonl": "JSON lines; document is read",
-        "parquet": "Parquet; document is read, id, label not",
-    }
+    understood = {"jsonl": "JSON lines; document is read", "parquet": "Parquet; document is read, id, label not"}
     separated = "comma" if "csv" in form else "tab"
     expected = understood.get(form, f"{separated}-separated; document is read, id, label not")
     assert capsys.readouterr().out == f"{path}: {expected}\n  the first: 좋다, 참\n"

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.finetuning import (
-    Classification,
-    Entities,
-    MultipleChoice,
-    Regression,
-    runner,
-)
+from albert_tf.finetuning import Classification, Entities, MultipleChoice, Regression, runner
 from albert_tf.finetuning.baselines import LINEAR_FILE, choose_share, linear_scores
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.entities import linear_tagger

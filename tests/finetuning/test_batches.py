@@ -19,7 +19,6 @@ def examples_of(features, max_seq_length=None):
 
 
 def numbers(dataset, num_batches):
-    """Returns the numbers of the examples in each of the first batches."""
     return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(num_batches)]
 
 

@@ -107,11 +107,7 @@ def test_predictions_file_has_a_line_for_each_example(tmp_path):
     lines = write(
         tmp_path / "new" / "predictions.tsv", examples, ("0", "1"), np.array([[0.25, 0.75], [0.9, 0.1]], np.float32)
     )
-    assert lines == [
-        "text\tlabel\tprediction\tp(0)\tp(1)",
-        "좋다\t1\t1\t0.2500\t0.7500",
-        '그 "말\t\t0\t0.9000\t0.1000',
-    ]
+    assert lines == ["text\tlabel\tprediction\tp(0)\tp(1)", "좋다\t1\t1\t0.2500\t0.7500", '그 "말\t\t0\t0.9000\t0.1000']
 
 
 def test_predictions_of_pairs_show_both_texts(tmp_path):

@@ -54,32 +54,20 @@ def test_rare_labels_have_their_share_together_and_keep_one_text_each():
 
 
 @pytest.mark.parametrize(
-    ("fraction", "texts", "message"),
+    ("fraction", "rows"),
     [
-        (
-            0.1,
-            ["하나", "둘"],
-            "`dev_fraction=0.1` leaves none of the 2 examples of a.csv to evaluate on; choose another ",
-        ),
-        (
-            0.5,
-            ["같다"] * 9,
-            "`dev_fraction=0.5` leaves none of the 9 examples of a.csv to evaluate on; choose another ",
-        ),
-        (0.0, ["하나", "둘"], "`dev_fraction=0` leaves none of the 2 examples of a.csv to evaluate on; "),
+        (0.1, [("하나", ""), ("둘", "")]),
+        (0.5, [("같다", "")] * 9),
+        (0.0, [("하나", ""), ("둘", "")]),
+        (0.1, [(f"글 {number}", str(number)) for number in range(30)]),
     ],
 )
-def test_share_that_is_empty_is_refused(fraction, texts, message):
-    with pytest.raises(InputError, match=message):
-        Share(fraction, is_dev=True).choose("a.csv", texts, [(text, "") for text in texts])
-
-
-def test_label_for_every_text_leaves_none_to_evaluate_on():
+def test_share_that_is_empty_is_refused(fraction, rows):
     with pytest.raises(InputError) as failure:
-        Share(0.1, is_dev=True).choose("a.csv", ["글"] * 30, [(f"글 {number}", str(number)) for number in range(30)])
+        Share(fraction, is_dev=True).choose("a.csv", [text for text, _ in rows], rows)
     assert str(failure.value) == (
-        "`dev_fraction=0.1` leaves none of the 30 examples of a.csv to evaluate on; choose another share, or add "
-        "examples (one of each label is trained on)"
+        f"`dev_fraction={fraction:g}` leaves none of the {len(rows)} examples of a.csv to evaluate on; choose another "
+        "share, or add examples (one of each label is trained on)"
     )
 
 

@@ -114,10 +114,7 @@ def test_loss_is_the_mean_binary_cross_entropy():
     generator = np.random.default_rng(0)
     logits, flags = generator.normal(size=[4, 3]) * 5, generator.integers(0, 2, [4, 3])
     weights = np.array([1.0, 1.0, 1.0, 0.0])
-    batch = {
-        "label_values": tf.constant(flags, tf.float32),
-        "example_weights": tf.constant(weights, tf.float32),
-    }
+    batch = {"label_values": tf.constant(flags, tf.float32), "example_weights": tf.constant(weights, tf.float32)}
     loss, weight = task_of().compute(batch, False, None, lambda *_, **__: {"logits": tf.constant(logits, tf.float32)})[
         "multi_label_loss"
     ]

@@ -30,8 +30,6 @@ ARTICLE = {
 
 @pytest.fixture
 def write_lines(tmp_path):
-    """Writes JSON lines and returns the path."""
-
     def write(*lines):
         path = tmp_path / "train.jsonl"
         path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))

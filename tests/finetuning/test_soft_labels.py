@@ -66,19 +66,24 @@ def loss_of(task, features, **outputs):
     return *map(float, found[name]), evaluated
 
 
-def test_labels_and_probabilities_are_mixed():
+@pytest.mark.parametrize("task", [Classification(CONFIG, ("a", "b", "c")), MultipleChoice(CONFIG, 3)])
+def test_labels_and_probabilities_are_mixed(task):
     labels = np.array([0, 0, 2, 1], np.int32)
     logits, taught = DRAWS.normal(size=[2, 4, 3])
     features = {"label_ids": labels, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
-    task = Classification(CONFIG, ("a", "b", "c"))
     loss, weight, evaluated = loss_of(task, features, logits=logits)
     losses = -log_softmax(logits)[np.arange(4), labels]
     assert weight == 3 and loss == pytest.approx((mixed(losses, divergence(taught, logits), HAS) * WEIGHTS).sum(), 1e-5)
     right = (logits.argmax(-1) == labels) * HAS * WEIGHTS
     assert float(evaluated["accuracy"][0]) == right.sum() and float(evaluated["accuracy"][1]) == 2
+
+
+def test_text_without_label_is_of_no_class():
+    logits, taught = DRAWS.normal(size=[2, 4, 3])
+    features = {"label_ids": np.array([0, 0, 2, 1], np.int32), HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
     weighted = Classification(CONFIG, ("a", "b", "c"), class_weights=(5.0, 1.0, 3.0))
     _, weight, _ = loss_of(weighted, features, logits=logits)
-    assert weight == 5 + 1 + 3  # the text without label is of no class
+    assert weight == 5 + 1 + 3
 
 
 def test_several_labels_are_each_learnt():
@@ -112,16 +117,6 @@ def test_tags_are_mixed_where_a_word_is_read():
     losses = -np.take_along_axis(log_softmax(logits), np.maximum(ids, 0)[..., None], -1)[..., 0]
     expected = mixed(losses, divergence(taught, logits), HAS[:, None]) * (ids != IGNORED) * WEIGHTS[:, None]
     assert weight == 9 and loss == pytest.approx(expected.sum(), 1e-5)
-
-
-def test_choices_are_mixed():
-    labels = np.array([0, 0, 2, 1], np.int32)
-    logits, taught = DRAWS.normal(size=[2, 4, 3])
-    features = {"label_ids": labels, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
-    loss, weight, evaluated = loss_of(MultipleChoice(CONFIG, 3), features, logits=logits)
-    losses = -log_softmax(logits)[np.arange(4), labels]
-    assert weight == 3 and loss == pytest.approx((mixed(losses, divergence(taught, logits), HAS) * WEIGHTS).sum(), 1e-5)
-    assert float(evaluated["accuracy"][1]) == 2
 
 
 def spans():

@@ -29,7 +29,6 @@ def task(sample_tokenizer):
 
 @pytest.fixture
 def lines(tmp_path, task, sample_tokenizer):
-    """The lines, encoded."""
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
     return runner.load_file(task, str(tmp_path / "lines.txt"), sample_tokenizer, 12)
 

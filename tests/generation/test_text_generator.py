@@ -10,55 +10,20 @@ from albert_tf.generation.prompts import continuation_text, encode_prompts, may_
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceModel, SentencePieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
-WORDS = [
-    "이",
-    "영화",
-    "##는",
-    "##를",
-    "정말",
-    "재미",
-    "##있",
-    "##다",
-    ".",
-    "!",
-    ",",
-    "(",
-    ")",
-    "^",
-    "보",
-    "##고",
-    "10",
-    "점",
-]
+WORDS = "이 영화 ##는 ##를 정말 재미 ##있 ##다 . ! , ( ) ^ 보 ##고 10 점"
+END_OF_WORD = "이 이_ 영화 영화_ 는 는_ 정말_ 재미 있 다 다_ . ._ 가 가_ 좋"
 NUM_POSITIONS = 32
 
 
 @pytest.fixture(scope="module")
 def continuation():
-    return KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "[unused0]", *WORDS]))
+    return KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "[unused0]", *WORDS.split()]))
 
 
 @pytest.fixture(scope="module")
 def end_of_word():
-    pieces = [
-        "이",
-        "이_",
-        "영화",
-        "영화_",
-        "는",
-        "는_",
-        "정말_",
-        "재미",
-        "있",
-        "다",
-        "다_",
-        ".",
-        "._",
-        "가",
-        "가_",
-        "좋",
-    ]
-    return KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *pieces]), wordpiece_scheme="end_of_word")
+    pieces = [*SPECIAL_TOKENS, *END_OF_WORD.split()]
+    return KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme="end_of_word")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +34,6 @@ def sentencepiece(sample_lines):
 
 
 def reads_on(tokenizer, text, pieces):
-    """Returns a text with pieces behind it."""
     (prompt,) = encode_prompts(tokenizer, [text])
     return text + continuation_text(tokenizer, text, prompt, [tokenizer.vocabulary.id_of(piece) for piece in pieces])
 

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 
@@ -33,3 +35,25 @@ def randomized(model):
         for name, parameter in model.named_parameters():
             parameter.normal_(1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0, 0.3)
     return model.eval()
+
+
+def assert_goes_back(theirs, folder, config_keys):
+    """Converts a model of theirs to ours and back, where nothing of it but other values of its config may change."""
+    theirs.save_pretrained(folder / "theirs")
+    sentences = to_ours(folder / "theirs", folder / "ours")
+    assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
+    to_theirs(folder / "ours", folder / "back")
+    again, report = type(theirs).from_pretrained(folder / "back", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
+    for key, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
+    given, found = (model.config.to_dict() for model in (theirs, again))
+    for key in config_keys:
+        assert found.get(key) == given.get(key), key
+
+
+def write_word_pieces(folder, pieces):
+    """Writes a tokenizer of WordPieces as transformers keeps one."""
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))

@@ -82,5 +82,4 @@ def random_inputs(vocab_size=30):
 
 
 def config_in(folder) -> AlbertConfig:
-    """Returns the config in a folder of ours."""
     return AlbertConfig.from_json_file(f"{folder}/albert_config.json")

@@ -1,9 +1,7 @@
 """Greedy text of converted models against `generate` of transformers, with the same weights."""
 
-import json
-
 import pytest
-from huggingface_conversion import randomized
+from huggingface_conversion import randomized, write_word_pieces
 from test_gpt2 import BERT, GPT2
 
 import albert_tf
@@ -29,21 +27,14 @@ def bert_decoder(transformers):
     return transformers.BertLMHeadModel(config)
 
 
-def write_folder(model, folder):
-    """Writes a model of transformers with a tokenizer of WordPieces."""
-    model.save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-
-
 @pytest.mark.parametrize("make", [gpt2, bert_decoder])
 @pytest.mark.parametrize("repetition_penalty", [1.0, 1.4])
 def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repetition_penalty):
     import torch
 
     theirs = randomized(make(transformers))
-    write_folder(theirs, tmp_path)
+    theirs.save_pretrained(tmp_path)
+    write_word_pieces(tmp_path, PIECES)
     model = albert_tf.load(tmp_path)
     assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     found = model.generate(TEXTS, MAX_PIECES, temperature=0, repetition_penalty=repetition_penalty)
@@ -73,7 +64,8 @@ def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repet
 
 def test_masked_model_asked_to_go_on_is_one_sentence(transformers, tmp_path):
     config = transformers.BertConfig(**{**BERT, "is_decoder": False, "num_hidden_layers": 1})
-    write_folder(randomized(transformers.BertForMaskedLM(config)), tmp_path)
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
+    write_word_pieces(tmp_path, PIECES)
     model = albert_tf.load(tmp_path)
     with pytest.raises(InputError) as error:
         model.generate(["가나"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from random_models import config_in, random_inputs, read_variables, write_ours
-from test_google_tf1 import read_tf1, with_slots, write_tf1
+from test_google_tf1 import bert_layers, read_tf1, with_slots, write_tf1
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
@@ -41,17 +41,9 @@ EMBEDDINGS = {
 
 
 def network(prefix, config):
-    """Returns the names and shapes of the layers of a network."""
     size, ffn = config["hidden_size"], config["intermediate_size"]
     names = {f"{prefix}/embeddings_project/kernel": [E, size], f"{prefix}/embeddings_project/bias": [size]}
-    for layer in (f"{prefix}/encoder/layer_{number}" for number in range(LAYERS)):
-        for part in ("self/query", "self/key", "self/value", "output/dense"):
-            names |= {f"{layer}/attention/{part}/kernel": [size, size], f"{layer}/attention/{part}/bias": [size]}
-        names |= {f"{layer}/intermediate/dense/kernel": [size, ffn], f"{layer}/intermediate/dense/bias": [ffn]}
-        names |= {f"{layer}/output/dense/kernel": [ffn, size], f"{layer}/output/dense/bias": [size]}
-        for part in ("attention/output", "output"):
-            names |= {f"{layer}/{part}/LayerNorm/{end}": [size] for end in ("gamma", "beta")}
-    return names
+    return names | bert_layers(prefix, LAYERS, size, ffn)
 
 
 def variables(generator=GENERATOR_CONFIG):
@@ -105,7 +97,6 @@ def their_outputs(transformers, config, values, prefix):
 
 
 def their_name(name, prefix):
-    """Returns what transformers calls a variable."""
     if name == "generator_predictions/output_bias":
         return "generator_lm_head.bias"
     name = name.replace(f"{prefix}/", "electra/", 1).replace("layer_", "layer.").replace("/", ".")

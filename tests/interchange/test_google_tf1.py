@@ -114,18 +114,24 @@ BERT_CONFIG = {
 }
 
 
+def bert_layers(prefix, num_layers, size, ffn):
+    """Returns the names and shapes of layers that share nothing."""
+    names = {}
+    for layer in (f"{prefix}/encoder/layer_{number}" for number in range(num_layers)):
+        for part in ("self/query", "self/key", "self/value", "output/dense"):
+            names |= {f"{layer}/attention/{part}/kernel": [size, size], f"{layer}/attention/{part}/bias": [size]}
+        names |= {f"{layer}/intermediate/dense/kernel": [size, ffn], f"{layer}/intermediate/dense/bias": [ffn]}
+        names |= {f"{layer}/output/dense/kernel": [ffn, size], f"{layer}/output/dense/bias": [size]}
+        for part in ("attention/output", "output"):
+            names |= {f"{layer}/{part}/LayerNorm/{end}": [size] for end in ("gamma", "beta")}
+    return names
+
+
 def bert_variables():
     """Returns the names and shapes of a BERT of two layers."""
     names = {name: shape for name, shape in ALBERT_VARIABLES.items() if "encoder" not in name}
     names = {name: [H if size == E else size for size in shape] for name, shape in names.items()}
-    for layer in ("bert/encoder/layer_0", "bert/encoder/layer_1"):
-        for part in ("self/query", "self/key", "self/value", "output/dense"):
-            names.update({f"{layer}/attention/{part}/kernel": [H, H], f"{layer}/attention/{part}/bias": [H]})
-        names.update({f"{layer}/intermediate/dense/kernel": [H, FFN], f"{layer}/intermediate/dense/bias": [FFN]})
-        names.update({f"{layer}/output/dense/kernel": [FFN, H], f"{layer}/output/dense/bias": [H]})
-        for part in ("attention/output", "output"):
-            names.update({f"{layer}/{part}/LayerNorm/{end}": [H] for end in ("gamma", "beta")})
-    return names
+    return names | bert_layers("bert", 2, H, FFN)
 
 
 def write_tf1(folder, shapes, config=ALBERT_CONFIG, name="model.ckpt-best", config_name="albert_config.json"):
@@ -145,10 +151,7 @@ def write_tf1(folder, shapes, config=ALBERT_CONFIG, name="model.ckpt-best", conf
 
 
 def with_slots(shapes):
-    return {
-        **shapes,
-        **{f"{name}/{slot}": shape for name, shape in shapes.items() for slot in ("adam_m", "adam_v")},
-    }
+    return {**shapes, **{f"{name}/{slot}": shape for name, shape in shapes.items() for slot in ("adam_m", "adam_v")}}
 
 
 def read_tf1(path):
@@ -336,22 +339,18 @@ def test_what_the_original_does_not_compute_is_refused(tmp_path, changes, messag
     assert not (tmp_path / "google").exists()
 
 
-def test_head_that_reads_the_mean_is_refused(tmp_path):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(classifier_pooling="mean"), "classify")
-    with pytest.raises(InputError, match="can't express classifier_pooling=mean"):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="classify"))
-
-
-def test_head_that_reads_aligned_questions_is_refused(tmp_path):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(question_alignment="words"), "squad")
-    with pytest.raises(InputError, match="can't express question_alignment=words"):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="squad"))
-
-
-def test_head_that_reads_characters_is_refused(tmp_path):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(character_ngrams=True), "tag")
-    with pytest.raises(InputError, match="can't express character_ngrams=true"):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="tag"))
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        ("classify", {"classifier_pooling": "mean"}, "classifier_pooling=mean"),
+        ("squad", {"question_alignment": "words"}, "question_alignment=words"),
+        ("tag", {"character_ngrams": True}, "character_ngrams=true"),
+    ],
+)
+def test_head_that_reads_what_the_original_does_not_is_refused(tmp_path, task, changes, message):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes), task)
+    with pytest.raises(InputError, match=f"can't express {message}"):
+        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task=task))
 
 
 @pytest.mark.parametrize("size", ["base_v1", "base_v2", "large_v2", "xlarge_v2", "xxlarge_v1", "xxlarge_v2"])

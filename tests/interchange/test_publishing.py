@@ -56,7 +56,6 @@ def test_what_was_never_trained_is_still_known(run_folder, tmp_path):
 
 
 def averages(run_folder, step):
-    """Returns the averaged weights of a checkpoint, by name."""
     reader = CheckpointReader(str(run_folder / f"model.ckpt-{step}"))
     names = [name for name in reader.shapes if name.startswith("averages/")]
     return {name.removeprefix("averages/"): value for name, value in reader.read(names).items()}

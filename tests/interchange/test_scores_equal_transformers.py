@@ -1,14 +1,14 @@
 """What texts score is what a loop over transformers' own models gives, one mask and one text at a time."""
 
-import json
 import math
 import re
 from itertools import chain
 
 import pytest
-from huggingface_conversion import randomized
+from huggingface_conversion import randomized, write_word_pieces
 
 import albert_tf
+from albert_tf.errors import InputError
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SYLLABLES = "가나다라마바사아자차카타파하"
@@ -33,9 +33,7 @@ def load(tmp_path):
 
     def save_and_load(theirs):
         theirs.save_pretrained(tmp_path)
-        (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
-        settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+        write_word_pieces(tmp_path, PIECES)
         return albert_tf.load(tmp_path)
 
     return save_and_load
@@ -94,7 +92,11 @@ def test_causal_model_gives_the_log_likelihood(transformers, load):
             transformers.GPT2Config(vocab_size=len(PIECES), n_positions=40, n_embd=32, n_layer=2, n_head=4)
         )
     )
-    found = load(theirs).score(TEXTS)
+    model = load(theirs)
+    assert model.encode(["가나 다", "라"], pooling="last").shape == (2, 32)
+    with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
+        model.fill_mask(["가 [MASK]"])
+    found = model.score(TEXTS)
     for text, each in zip(TEXTS, found, strict=True):
         ids = torch.tensor([[PIECES.index("[CLS]"), *chain(*words_of(text))]])
         with torch.no_grad():

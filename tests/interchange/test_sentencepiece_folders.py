@@ -184,7 +184,6 @@ def test_folder_with_the_tokenizer_of_the_fast_class_needs_a_flag_that_says_whic
 
 
 def transformers_albert(model, **settings):
-    """Returns transformers' fast tokenizer of a model."""
     import transformers
 
     vocabulary = [(piece.text, piece.score) for piece in model.pieces]

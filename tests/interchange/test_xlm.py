@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
+from huggingface_conversion import assert_goes_back, edit_config, randomized, to_ours, to_theirs
 from random_models import config_in, random_inputs, write_ours
 from tiny_config import tiny_config
 
@@ -36,17 +36,8 @@ def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformer
     import torch
 
     theirs = xlm(transformers, **changes)
-    theirs.save_pretrained(tmp_path / "theirs")
-    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
-    assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
-    to_theirs(tmp_path / "ours", tmp_path / "back")
-    again, report = type(theirs).from_pretrained(tmp_path / "back", output_loading_info=True)
-    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
-    for key, value in theirs.state_dict().items():
-        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
-    given, found = (model.config.to_dict() for model in (theirs, again))
-    for key in ("model_type", "emb_dim", "causal", "gelu_activation", "layer_norm_eps", "dropout"):
-        assert found.get(key) == given.get(key), key
+    keys = ("model_type", "emb_dim", "causal", "gelu_activation", "layer_norm_eps", "dropout")
+    assert_goes_back(theirs, tmp_path, keys)
 
     config = config_in(tmp_path / "ours")
     has_languages = config.num_languages > 0

@@ -90,10 +90,7 @@ def tokenizer_json(content):
         "normalizer": {
             "type": "Sequence",
             "normalizers": [
-                {
-                    "type": "Precompiled",
-                    "precompiled_charsmap": base64.b64encode(model.normalizer).decode(),
-                },
+                {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.normalizer).decode()},
                 {"type": "Strip", "strip_left": False, "strip_right": True},
                 {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
             ],

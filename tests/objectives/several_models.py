@@ -2,43 +2,31 @@
 
 import numpy as np
 import tensorflow as tf
+from toy_objective import Distillation
 
-from albert_tf.modeling import AlbertEncoder
-from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import encoder_batch_spec
 
 BINS = 8
 
 
-class Imitation(Objective):
+class Imitation(Distillation):
     """Learns the pooled output of a frozen teacher, by way of a helper with the same embeddings.
 
     Args:
         config: Of all three models.
     """
 
-    frozen_models = ("teacher",)
     metric_names = ("agreement", "positives", "negatives")
     vector_metrics = {"positives": BINS, "negatives": BINS}  # noqa: RUF012
 
     def __init__(self, config):
-        self.config = config
+        super().__init__(config, config)
         self.loss_coefficients = {"distance": 1.0, "help": 0.5}
-
-    def make_model(self, **options):
-        return AlbertEncoder(self.config, **options)
 
     def make_models(self, **options):
         models = {name: self.make_model(**options) for name in ("helper", "teacher", "model")}
         models["helper"].embeddings = models["model"].embeddings
         return models
-
-    def batch_spec(self, max_seq_length):
-        return {**encoder_batch_spec(max_seq_length), "example_weights": tf.TensorSpec([None], tf.float32)}
-
-    def loss_weights(self, batch):
-        total = tf.reduce_sum(batch["example_weights"])
-        return {"distance": total, "help": total}
 
     def compute(self, batch, training, dropout_seed, model, helper, teacher):
         inputs = {name: batch[name] for name in encoder_batch_spec(1)}

@@ -27,12 +27,7 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({}, "albert"),
-        ({"pooler": False}, "roberta"),
-        ({"is_causal": True}, "causal"),
-    ],
+    ("changes", "name"), [({}, "albert"), ({"pooler": False}, "roberta"), ({"is_causal": True}, "causal")]
 )
 def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(changes, name):
     config = CONFIG.replace(**changes)

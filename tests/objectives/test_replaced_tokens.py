@@ -40,7 +40,6 @@ def electra(config=CONFIG, masking=None, **settings):
 
 
 def make_models(objective):
-    """Returns models whose weights are far from what they begin with."""
     tf.keras.utils.set_random_seed(1)
     models = objective.make_models()
     for variable in learnt_variables(objective, models).values():

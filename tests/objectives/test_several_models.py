@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from several_models import Imitation
 from tiny_config import tiny_config
+from toy_objective import Distillation
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
@@ -23,6 +24,7 @@ from albert_tf.training.train_step import make_replica_step
 pytestmark = pytest.mark.slow
 
 OBJECTIVE = Imitation(tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+OF_TWO = Distillation(tiny_config(), tiny_config(num_hidden_layers=2), coefficient=2.0)
 BATCH_SIZE, NUM_EXAMPLES = 4, 24
 SETTINGS = RunSettings(
     num_train_steps=4, train_batch_size=BATCH_SIZE, learning_rate=0.01, optimizer="adamw", save_checkpoints_steps=2
@@ -49,8 +51,8 @@ def start(folder, num_replicas=1, seed=0, **changes):
     return TrainingRun(folder, OBJECTIVE, models, settings), models
 
 
-def phase():
-    return Phase(4, with_batch_size(OBJECTIVE.batch_spec(8), BATCH_SIZE), batches, held_out)
+def phase(make_dataset=batches, **options):
+    return Phase(4, with_batch_size(OBJECTIVE.batch_spec(8), BATCH_SIZE), make_dataset, held_out, **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,21 @@ def checkpoint(folder, step=4):
 def arrays(folder):
     reader = checkpoint(folder)
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if "OBJECT_GRAPH" not in name}
+
+
+def values(model):
+    return {name: variable.numpy() for name, variable in named_variables(model).items()}
+
+
+def test_models_that_learn_change_and_the_frozen_one_does_not(trained, tmp_path):
+    before, after = start(tmp_path)[1], trained[2]
+    for name, value in values(after["teacher"]).items():
+        np.testing.assert_array_equal(value, values(before["teacher"])[name])
+    for model in ("model", "helper"):
+        unchanged = [
+            name for name, value in values(before[model]).items() if np.array_equal(value, values(after[model])[name])
+        ]
+        assert all(name.endswith("key/bias") for name in unchanged)  # which no softmax feels
 
 
 @pytest.mark.keras_2
@@ -143,6 +160,19 @@ def test_restored_run_measures_what_the_trained_one_did(trained):
     assert other.evaluate(held_out()) == expected
 
 
+def test_loss_is_the_sum_of_the_losses_times_their_coefficients(tmp_path):
+    results = TrainingRun(tmp_path, OF_TWO, OF_TWO.make_models(), SETTINGS).evaluate(held_out())
+    assert results["loss"] == pytest.approx(2.0 * results["distance"] + 0.5 * results["length"], rel=1e-6)
+
+
+def test_batches_that_lack_a_feature_are_named(tmp_path):
+    def without_weights(*_):
+        return batches().map(lambda batch: {name: batch[name] for name in batch if name != "example_weights"})
+
+    with pytest.raises(InputError, match="the batches hold no example_weights, which the objective's batch_spec"):
+        start(tmp_path)[0].train(phase(without_weights))
+
+
 def area_under_the_curve():
     ids = np.concatenate([batch["input_ids"] for batch in held_out().as_numpy_iterator()])
     bins, is_positive = np.floor(ids[:, 0] / 30 * 8), ids[:, 1] + ids[:, 0] > 30
@@ -157,10 +187,7 @@ def area_under_the_curve():
 @pytest.mark.parametrize(("num_replicas", "parts"), [(1, 2), (2, 1)])
 def test_metrics_may_be_vectors_of_sums(tmp_path, num_replicas, parts):
     run, _ = start(tmp_path, num_replicas)
-    with_parts = Phase(
-        4, with_batch_size(OBJECTIVE.batch_spec(8), BATCH_SIZE), batches, held_out, gradient_accumulation_steps=parts
-    )
-    assert run.train(with_parts)
+    assert run.train(phase(gradient_accumulation_steps=parts))
     results = run.evaluate(held_out())
     assert results["counted"] == NUM_EXAMPLES and "positives" not in results
     assert 0 < results["auc"] < 1
@@ -170,5 +197,6 @@ def test_metrics_may_be_vectors_of_sums(tmp_path, num_replicas, parts):
     assert row["counted"] == 2 * BATCH_SIZE  # since the checkpoint of step 2
 
 
-def test_step_is_lowered_for_a_tpu():
-    assert "stablehlo" in lower_step(OBJECTIVE, 8, 8, dtype="float32")
+@pytest.mark.parametrize("objective", [OBJECTIVE, OF_TWO])
+def test_step_is_lowered_for_a_tpu(objective):
+    assert "stablehlo" in lower_step(objective, 8, 8, dtype="float32")

@@ -14,7 +14,6 @@ TAUGHT = ("distil",)  # needs the folder of a teacher; see test_distillation.py
 
 
 def config_for(name):
-    """Returns a config of what an objective can train."""
     if name == "entities":
         return with_entities(tiny_config(NUM_PIECES))
     return CONFIG.replace(is_causal=name == "causal")

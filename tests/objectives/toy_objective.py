@@ -32,8 +32,7 @@ class Distillation(Objective):
         return {**encoder_batch_spec(max_seq_length), "example_weights": tf.TensorSpec([None], tf.float32)}
 
     def loss_weights(self, batch):
-        total = tf.reduce_sum(batch["example_weights"])
-        return {"distance": total, "length": total}
+        return dict.fromkeys(self.loss_coefficients, tf.reduce_sum(batch["example_weights"]))
 
     def compute(self, batch, training, dropout_seed, model, teacher):
         learnt = model(batch, training=training, dropout_seed=dropout_seed)["pooled_output"]

@@ -24,7 +24,6 @@ PREDICT = "/v1/models/films:predict"
 
 
 def checksum(text):
-    """Returns what the fake model answers to a text."""
     return zlib.crc32(text if isinstance(text, bytes) else text.encode())
 
 
@@ -57,8 +56,6 @@ class FakeModel:
 
 
 class Running:
-    """A server that runs in a thread."""
-
     def __init__(self, **options):
         self.model = FakeModel()
         options = ServerOptions(port=0, **options)

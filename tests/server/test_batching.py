@@ -14,9 +14,10 @@ from albert_tf.server.options import RefusedError
 class Echo:
     """Answers each text with itself and its signature, once it may."""
 
-    def __init__(self, error=None):
+    def __init__(self, error=None, may_go=True):
         self.batches, self.may_go, self.error = [], threading.Event(), error
-        self.may_go.set()
+        if may_go:
+            self.may_go.set()
 
     def __call__(self, signature, rows):
         self.may_go.wait(10)
@@ -29,6 +30,15 @@ class Echo:
 
 def ask(batcher, *numbers, signature="a", **others):
     return batcher.ask(signature, [(b"%d" % number,) for number in numbers], **others)
+
+
+async def asked_in_turn(batcher, *rounds):
+    """Returns the tasks of requests, each a tuple of numbers, of which those of a round come at once."""
+    tasks = []
+    for requests in rounds:
+        tasks += [asyncio.create_task(ask(batcher, *numbers)) for numbers in requests]
+        await asyncio.sleep(0.05)
+    return tasks
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(), min_size=1, max_size=9)), max_size=30))
@@ -44,17 +54,13 @@ def test_every_request_gets_its_own_values(requests):
 
 
 def test_what_comes_while_a_batch_is_computed_is_the_next_batch():
-    compute, sizes = Echo(), []
-    compute.may_go.clear()
+    compute, sizes = Echo(may_go=False), []
 
     async def run():
         batcher = Batcher(compute, 8, 1000, 1000, sizes.append)
-        first = asyncio.create_task(ask(batcher, 0))
-        await asyncio.sleep(0.05)
-        others = [asyncio.create_task(ask(batcher, number)) for number in range(1, 7)]
-        await asyncio.sleep(0.05)
+        tasks = await asked_in_turn(batcher, [(0,)], [(number,) for number in range(1, 7)])
         compute.may_go.set()
-        await asyncio.gather(first, *others)
+        await asyncio.gather(*tasks)
 
     asyncio.run(run())
     assert [texts for _, texts in compute.batches] == [[0], [1, 2, 3, 4, 5, 6]]
@@ -62,15 +68,11 @@ def test_what_comes_while_a_batch_is_computed_is_the_next_batch():
 
 
 def test_clients_that_left_are_not_computed_and_harm_nobody():
-    compute = Echo()
-    compute.may_go.clear()
+    compute = Echo(may_go=False)
 
     async def run():
         batcher = Batcher(compute, 8, 1000, 1000)
-        tasks = [asyncio.create_task(ask(batcher, 0))]
-        await asyncio.sleep(0.05)
-        tasks += [asyncio.create_task(ask(batcher, number)) for number in (1, 2)]
-        await asyncio.sleep(0.05)
+        tasks = await asked_in_turn(batcher, [(0,)], [(1,), (2,)])
         tasks[0].cancel(), tasks[1].cancel()
         compute.may_go.set()
         return await tasks[2], await ask(batcher, 3)
@@ -92,15 +94,11 @@ def test_failure_reaches_those_of_its_batch_only():
 
 
 def test_too_many_are_sent_away_but_never_a_lone_one():
-    compute = Echo()
-    compute.may_go.clear()
+    compute = Echo(may_go=False)
 
     async def run():
         batcher = Batcher(compute, 2, 1000, 4)
-        tasks = [asyncio.create_task(ask(batcher, 0))]
-        await asyncio.sleep(0.05)
-        tasks.append(asyncio.create_task(ask(batcher, 1, 2, 3)))
-        await asyncio.sleep(0.05)
+        tasks = await asked_in_turn(batcher, [(0,)], [(1, 2, 3)])
         with pytest.raises(RefusedError, match="4 texts are waiting already; try again in a moment"):
             await ask(batcher, 4)
         compute.may_go.set()
@@ -111,8 +109,7 @@ def test_too_many_are_sent_away_but_never_a_lone_one():
 
 
 def test_as_many_batches_are_computed_at_once_as_may():
-    compute, started = Echo(), threading.Semaphore(0)
-    compute.may_go.clear()
+    compute, started = Echo(may_go=False), threading.Semaphore(0)
 
     def start(signature, texts):
         started.release()
@@ -133,15 +130,11 @@ def test_as_many_batches_are_computed_at_once_as_may():
 
 
 def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
-    compute = Echo()
-    compute.may_go.clear()
+    compute = Echo(may_go=False)
 
     async def run():
         batcher = Batcher(compute, 32, 1000, 1000, num_at_once=2)
-        tasks = [asyncio.create_task(ask(batcher, number)) for number in range(2)]
-        await asyncio.sleep(0.05)
-        tasks += [asyncio.create_task(ask(batcher, number)) for number in range(2, 5)]
-        await asyncio.sleep(0.05)
+        tasks = await asked_in_turn(batcher, [(0,), (1,)], [(2,), (3,), (4,)])
         compute.may_go.set()
         await asyncio.gather(*tasks)
 
@@ -150,15 +143,11 @@ def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
 
 
 def test_small_request_passes_what_is_left_of_a_large_one():
-    compute = Echo()
-    compute.may_go.clear()
+    compute = Echo(may_go=False)
 
     async def run():
         batcher = Batcher(compute, 4, 1000, 1000)
-        large = asyncio.create_task(ask(batcher, *range(12)))
-        await asyncio.sleep(0.05)
-        small = asyncio.create_task(ask(batcher, 99))
-        await asyncio.sleep(0.05)
+        large, small = await asked_in_turn(batcher, [range(12)], [(99,)])
         compute.may_go.set()
         return await small, await large
 

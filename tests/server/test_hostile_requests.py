@@ -75,7 +75,6 @@ def _damage(values, at_random: random.Random):
 
 
 def right_answer(body):
-    """Returns the answer of the fake model to a body that holds what it should."""
     values = json.loads(body.decode("utf-8-sig"))
     assert set(values) <= {"instances", "inputs", "signature_name"}
     names = ["text", "text_pair"] if values.get("signature_name") == "pairs" else ["text"]

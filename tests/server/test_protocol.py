@@ -10,13 +10,7 @@ import pytest
 from albert_tf.errors import InputError
 from albert_tf.exports import check_card, rows_of
 from albert_tf.server.options import RefusedError
-from albert_tf.server.protocol import (
-    format_answer,
-    metadata,
-    parse_request,
-    row_as_json,
-    status,
-)
+from albert_tf.server.protocol import format_answer, metadata, parse_request, row_as_json, status
 
 ONE = {"inputs": ["text"], "outputs": {"label": ["string", [None]], "score": ["float32", [None, 2]]}}
 TWO = {"inputs": ["text", "text_pair"], "outputs": {"score": ["float32", [None]]}}

@@ -22,7 +22,6 @@ def trained(task, tokenizer, seed=1, max_seq_length=MAX_SEQ_LENGTH):
 
 
 def predictions_of(asked, inputs, batch_size=4):
-    """Returns what the task itself predicts."""
     task = asked.task
     examples = task.examples_of(inputs)
     features = task.encode(examples, asked.tokenizer, asked.max_seq_length)

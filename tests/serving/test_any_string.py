@@ -110,7 +110,6 @@ class Asked:
         self._model, self._ask = model, answers_of(model)
 
     def predict(self, texts):
-        """Returns what the task itself predicts."""
         return predictions_of(self._model, list(zip(texts[::-1], texts)) if self._reads_pairs else texts, 64)
 
     def check(self, texts, predictions):
@@ -155,7 +154,6 @@ HALVES = st.text(st.sampled_from("\ud800\udbff\udc00\udfff" + SYLLABLES + OTHERS
 
 
 def texts_of(strategy):
-    """Returns hundreds of texts."""
     found = []
 
     @settings(max_examples=300, phases=[Phase.generate])

@@ -70,10 +70,7 @@ def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped
     for ask, message in (
         (lambda: found.predict(["좋다"]), "1, an export, has no predict; it has fill_mask, encode, similarity"),
         (lambda: found.fill_mask(["좋다"]), r"input 0 has no \[MASK\]"),
-        (
-            lambda: found.fill_mask(["좋다 [MASK]"], top_k=11),
-            "top_k must be a whole number from 1 to 10. ",
-        ),
+        (lambda: found.fill_mask(["좋다 [MASK]"], top_k=11), "top_k must be a whole number from 1 to 10. "),
         (lambda: found.fill_mask(["좋다 " * 200 + "[MASK]"]), r"input 0: a \[MASK\] lies beyond the 128 pieces"),
     ):
         with pytest.raises(InputError, match=message):

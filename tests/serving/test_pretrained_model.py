@@ -71,20 +71,11 @@ def test_piece_that_goes_on_with_a_word_is_shown_as_its_text(model):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (
-            lambda model: model.predict(["좋다"]),
-            "albert_ko_small was pre-trained and not fine-tuned: in Python ",
-        ),
+        (lambda model: model.predict(["좋다"]), "albert_ko_small was pre-trained and not fine-tuned: in Python "),
         (lambda model: model.task, "fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"),
         (lambda model: model.fill_mask(["좋다 [MASK]", "좋다"]), r"input 1 has no \[MASK\]; write it where a piece is"),
-        (
-            lambda model: model.fill_mask("좋다 [MASK]"),
-            "pass a list of inputs, even for a single one. Received: ",
-        ),
-        (
-            lambda model: model.fill_mask(["[MASK]"], top_k=0),
-            "top_k must be a whole number from 1 to 8000. ",
-        ),
+        (lambda model: model.fill_mask("좋다 [MASK]"), "pass a list of inputs, even for a single one. Received: "),
+        (lambda model: model.fill_mask(["[MASK]"], top_k=0), "top_k must be a whole number from 1 to 8000. "),
         (lambda model: model.fill_mask(["좋다 " * 200 + "[MASK]"]), r"input 0: a \[MASK\] lies beyond the 128 pieces"),
         (lambda model: model.encode(["좋다", 3]), r"input 1 must be a string. Received: 3 \(int\)"),
         (lambda model: model.encode(["좋다"], "max"), "pooling must be one of mean, first, last, all. Received: 'max'"),

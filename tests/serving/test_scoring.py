@@ -6,12 +6,9 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_config import tiny_config
+from syllables import PIECES, SYLLABLES, make_model
 
 from albert_tf.errors import InputError
-from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.serving import PretrainedModel, pretrained_model
-from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.scoring.likelihood import batch_lengths
 from albert_tf.serving.scoring.queries import Pieces, causal_queries, cut_texts, masked_queries
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
@@ -19,33 +16,18 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.usefixtures("quick_to_trace")
 
-SYLLABLES = "가나다라마바사"
-TOKENIZER = KoreanWordPieceTokenizer(
-    Vocabulary([*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "."])
-)
+TOKENIZER = KoreanWordPieceTokenizer(Vocabulary(PIECES))
 LONGEST = 12
 TEXTS = ["가나 다라마.", "가", "바사가 나다 라마바사", "다 나 가나다라마바사가나다라마바사 라"]
 CLS, MASK = (TOKENIZER.vocabulary.id_of(token) for token in ("[CLS]", "[MASK]"))
 
 
-def make_model(monkeypatch, **learnt):
-    is_causal = learnt.get("predicts_next", False)
-    config = tiny_config(len(TOKENIZER), max_position_embeddings=LONGEST, is_causal=is_causal, pooler=False)
-    tf.keras.utils.set_random_seed(3)
-    model = AlbertForPreTraining(config)
-    for variable in model.trainable_variables:
-        variable.assign(variable + tf.random.normal(variable.shape, stddev=0.3))
-    found = TrainedModel(model, TOKENIZER, LONGEST, None, "model.ckpt-1", {}, **learnt)
-    monkeypatch.setattr(pretrained_model, "load_trained", lambda *_: found)
-    return PretrainedModel("tiny")
-
-
 @pytest.fixture(scope="module")
 def models():
     with pytest.MonkeyPatch.context() as patch:
-        yield types.SimpleNamespace(
-            masked=make_model(patch), causal=make_model(patch, fills_masks=False, predicts_next=True)
-        )
+        masked = make_model(patch, TOKENIZER, LONGEST)
+        causal = make_model(patch, TOKENIZER, LONGEST, fills_masks=False, predicts_next=True)
+        yield types.SimpleNamespace(masked=masked, causal=causal)
 
 
 def log_probabilities(model, ids):
@@ -150,13 +132,13 @@ def test_nothing_is_scored_where_nothing_is_asked(models):
 
 
 def test_model_without_a_trained_head_is_refused(monkeypatch):
-    model = make_model(monkeypatch, untrained=frozenset(["masked_lm_head/output_bias"]))
+    model = make_model(monkeypatch, TOKENIZER, LONGEST, untrained=frozenset(["masked_lm_head/output_bias"]))
     assert model.abilities == ("encode", "similarity")
     with pytest.raises(
         InputError, match="tiny has no masked_lm_head, which guesses missing pieces; it has encode, sim"
     ):
         model.score(["가"])
-    model = make_model(monkeypatch, fills_masks=False)
+    model = make_model(monkeypatch, TOKENIZER, LONGEST, fills_masks=False)
     with pytest.raises(
         InputError, match="tiny was not pre-trained to tell how probable pieces are, and so it has no ch"
     ):

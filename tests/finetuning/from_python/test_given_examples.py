@@ -87,11 +87,7 @@ def test_tables_give_their_columns():
     assert (found.kind, found.labels) == ("entities", [["B-PS", "O"]])
     Table.column_names = {"train": ["text"], "test": ["text"]}
     for table, labels, message in (
-        (
-            frame,
-            "stars",
-            "the table has no column 'stars', but text, other, label, grade; name the columns",
-        ),
+        (frame, "stars", "the table has no column 'stars', but text, other, label, grade; name the columns"),
         (frame, [1, 0], "for a table, `labels` must be the name of the column that holds them"),
         (Table(), None, r"a DatasetDict holds several tables \(train, test\); give one, as dataset\['train'\]"),
     ):
@@ -172,19 +168,11 @@ def test_questions_may_have_no_answer(tmp_path, missing):
         ("가나", ["1", "2"], "`texts` must be a list, or a column of a table. Received: '가나'"),
         (["가", None], [0, 1], r"texts\[1\] must be a string, a tuple of two, or a list of words. Received: None"),
         (["가", ("가", "나")], [0, 1], r"texts\[1\] must be a string, as the first is"),
-        (
-            ["가", "나"],
-            ["a", None],
-            r"labels\[1\] must be a string that is not empty, a whole number.*Received: None",
-        ),
+        (["가", "나"], ["a", None], r"labels\[1\] must be a string that is not empty, a whole number.*Received: None"),
         (["가", "나"], ["a", ""], r"labels\[1\] must be a string"),
         (["가", "나"], [[], []], "all labels are empty lists; set `kind` to multi_label or entities"),
         (["가", "나"], [["a"], ["b", 1]], r"labels\[1\] must be a list of strings, which may be empty"),
-        (
-            ["가", "나"],
-            [1, 0.5],
-            r"labels\[1\] must be a string that is not empty, a whole number.*Received: 0.5",
-        ),
+        (["가", "나"], [1, 0.5], r"labels\[1\] must be a string that is not empty, a whole number.*Received: 0.5"),
         (["가", "나"], [1.5, float("nan")], r"labels\[1\] must be a number. Received: nan"),
         (["가", "나"], [1.5, float("inf")], r"labels\[1\] must be a number. Received: inf"),
         ([["가", "나"]], [["O"]], r"labels\[0\] must be a tag for each of the 2 words"),

@@ -21,7 +21,6 @@ OPTIONS = WindowOptions()
 
 
 def pieces(features, row):
-    """Returns the pieces of a window, without padding."""
     length = features["input_mask"][row].sum()
     return [TOKENIZER.vocabulary.pieces[i] for i in features["input_ids"][row, :length]]
 

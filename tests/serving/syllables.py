@@ -1,0 +1,25 @@
+"""Models with random weights whose pieces are syllables."""
+
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving import PretrainedModel, pretrained_model
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+SYLLABLES = "가나다라마바사"
+PIECES = [*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "."]
+
+
+def make_model(patch, tokenizer, num_positions, **learnt):
+    """Returns a pre-trained model; what it has learnt is as of `TrainedModel`."""
+    is_causal = learnt.get("predicts_next", False)
+    config = tiny_config(len(tokenizer), max_position_embeddings=num_positions, is_causal=is_causal, pooler=False)
+    tf.keras.utils.set_random_seed(3)
+    model = AlbertForPreTraining(config)
+    for variable in model.trainable_variables:
+        variable.assign(variable + tf.random.normal(variable.shape, stddev=0.3))
+    found = TrainedModel(model, tokenizer, num_positions, None, "model.ckpt-1", {}, **learnt)
+    patch.setattr(pretrained_model, "load_trained", lambda *_: found)
+    return PretrainedModel("tiny")
