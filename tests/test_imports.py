@@ -60,7 +60,8 @@ MAY_IMPORT = {
     "interchange": f"{BASE} pair_truncation whole_folders checkpoint_files tokenization modeling objectives training "
     "finetuning",
     "serving": f"{BASE} startup setting_checks text_encoding folder_lock whole_folders checkpoint_files asked_texts "
-    "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training finetuning",
+    "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
+    "finetuning",
     "tpu": f"{BASE} child_process modeling optimization objectives training finetuning",
     "api": "startup shipped_files asked_texts litert modeling finetuning interchange serving",
 }
