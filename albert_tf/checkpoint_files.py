@@ -116,7 +116,6 @@ def refuse_trials(folder: str) -> None:
     """Checks that a folder without a model isn't the one around several trials, each with a model of its own."""
     path = os.path.join(folder, TRIALS_FILE)
     if tf.io.gfile.exists(path):
-        # Earlier versions did not write it down.
         best = check_types(read_json(path, "the trials"), {"best": str | None}, path).get("best")
         example = f", such as {os.path.join(folder, best)}" if best else ""
         raise InputError(f"{folder} holds several trials; name the folder of one{example}")

@@ -113,15 +113,15 @@ def _claim(output_dir, search, is_chief):
     path, now, earlier = os.path.join(output_dir, TRIALS_FILE), search.to_dict(), {}
     if gfile_for(path).exists(path):
         expected = {"search": {"settings": dict[str, str], "random_seed": int, "drawn_by": str}}
-        earlier = check_types(read_json(path, "the trials"), expected, path)
-        then = earlier.get("search", now)  # earlier versions wrote none
+        earlier = check_types(read_json(path, "the trials"), expected, path, ("search",))
+        then = earlier["search"]
         if then != now:
             raise InputError(
                 f"`output_dir={output_dir}` holds trials of {_describe_search(then)}, but the settings now "
                 f"describe those of {_describe_search(now)}; choose another folder"
             )
-    if is_chief and "search" not in earlier:
-        write_json(path, {"search": now, "best": None, "trials": [], **earlier})
+    if is_chief and not earlier:
+        write_json(path, {"search": now, "best": None, "trials": []})
 
 
 def _describe_search(search):

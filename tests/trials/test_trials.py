@@ -125,12 +125,6 @@ def test_of_several_processes_one_writes(tmp_path):
         run_trials(str(tmp_path), other, accuracy_of, is_chief=False)
 
 
-def test_trials_of_an_earlier_version_are_gone_on_with(tmp_path):
-    (tmp_path / "trials.json").write_text(json.dumps({"best": "seed_7", "trials": []}))
-    run_trials(str(tmp_path), Search({}, 1, 7), lambda changes, folder: ("loss", 1e-3, {"loss": 0.5}))
-    assert json.loads((tmp_path / "trials.json").read_text())["search"] == {"settings": {}, "random_seed": 7}
-
-
 def test_trials_that_all_diverge_write_no_results(tmp_path):
     def diverge(changes, folder):
         raise DivergedError("not finite")
