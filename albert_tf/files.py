@@ -107,7 +107,7 @@ def unfinished_files(folder: str) -> list[str]:
     try:
         with reading(path) as file:
             names = json.loads(file.read())
-    except ValueError:
+    except (ValueError, RecursionError):  # RecursionError: thousands of brackets
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{path} is not a list of files that a command left unfinished; delete it if it is not yours")

@@ -159,7 +159,9 @@ def test_folders_in_it_come_along(tmp_path):
         assert read_text(f"{folder}/assets/deep/a.json", "the text") == "a.json"
 
 
-@pytest.mark.parametrize("content", [b"{}", b"[1]", b"not JSON", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"{}", b"[1]", b"not JSON", b"\xff", pytest.param(b"[" * 100_000, id="thousands of brackets")]
+)
 def test_list_of_unfinished_files_that_is_none_is_told(tmp_path, content):
     (tmp_path / UNFINISHED).write_bytes(content)
     (tmp_path / "vocab.txt").write_text("a")

@@ -61,7 +61,7 @@ def _read(folder):
     try:
         modules = json.loads(read_text(path, "the modules"))
         kinds = [module["type"].rpartition(".")[2] for module in modules]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} doesn't list modules with their type") from error
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0].get("path"):
         raise InputError(
