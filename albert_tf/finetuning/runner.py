@@ -258,8 +258,8 @@ def evaluate(
             )
     own = replicates(task.score, dev_file.examples, predictions, metric) if predictions else []
     if own:
-        count = f"{len(dev_file.examples):,} examples"
-        run.log(f"{metric} {_with_error(results[metric], own)} (the standard error of {count})")
+        error = "the standard error" if standard_error(own) else "but no standard error: all is right, or all wrong,"
+        run.log(f"{metric} {_with_error(results[metric], own)} ({error} of {len(dev_file.examples):,} examples)")
     if metric in of_linear:
         run.log(f"{linear}: {metric} {_with_error(of_linear[metric], linear.replicates)}")
         _compare_with_linear(run, metric, results[metric], own, linear)
@@ -333,7 +333,9 @@ def _compare_with_linear(run, metric, score, own, linear):
 
 
 def _with_error(score, found):
-    return f"{score:.4f} ± {standard_error(found):.4f}" if found else f"{score:.4f}"
+    """Returns a score and its standard error; it alone where leaving out examples changes nothing."""
+    error = standard_error(found) if found else 0.0
+    return f"{score:.4f} ± {error:.4f}" if error else f"{score:.4f}"
 
 
 def _shares_sets(task, file):

@@ -48,6 +48,12 @@ def test_error_of_a_correlation_is_that_of_resampling():
     assert error == pytest.approx(np.std(resampled), rel=0.35)
 
 
+def test_examples_that_are_all_right_have_no_error():
+    found = replicates(share, [1] * 20, [1] * 20, "accuracy")
+    assert runner._with_error(1.0, found) == "1.0000", "not as if it were certain"
+    assert runner._with_error(0.95, replicates(share, [1] * 20, [1] * 19 + [0], "accuracy")) == "0.9500 ± 0.0500"
+
+
 def test_nothing_is_said_of_one_example_or_another_measure():
     assert replicates(share, [1], [1], "accuracy") == []
     assert replicates(share, [1, 2], [1, 2], "f1") == []
