@@ -15,9 +15,11 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
 # Parts of the tests, each in processes of its own: what TensorFlow has traced and compiled stays in memory until a
 # process ends, and all of it together needs more than 20 GB.
-PART_1 := tests/cli
-PART_2 := tests/modeling tests/tpu tests/training
-PART_3 := tests/tokenization tests/interchange tests/serving tests/litert
+PART_1 := $(wildcard tests/cli/test_run_*.py)
+PART_2 := $(filter-out $(PART_1),$(wildcard tests/cli/test_*.py))
+PART_3 := tests/modeling tests/tpu tests/training
+PART_4 := tests/tokenization tests/interchange tests/serving tests/litert
+PART_5 := tests $(addprefix --ignore=,tests/cli $(PART_3) $(PART_4))
 
 # A part of the tests for each part of the library.
 SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
@@ -34,7 +36,7 @@ demo: $(VENV)/installed-demo
 test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	@failed=; for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "tests $(addprefix --ignore=,$(PART_1) $(PART_2) $(PART_3))"; do \
+	@failed=; for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "$(PART_4)" "$(PART_5)"; do \
 		echo "$(PYTEST) $$part"; $(PYTEST) $$part || failed=yes; done; test -z "$$failed"
 
 test-fast: $(VENV)/installed-test

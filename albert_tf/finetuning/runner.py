@@ -250,7 +250,7 @@ def evaluate(
     more = {f"{kind}_{metric}": of[metric] for kind, of in others.items() if metric in of}
     results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples), **more)
     if metric in blind:
-        run.log(f"without reading, {rule}: {metric} {blind[metric]:.4f}")
+        run.log(f"a rule that reads no text, {rule}: {metric} {blind[metric]:.4f}")
         if _rounded(results[metric]) <= _rounded(blind[metric]):
             run.log(
                 f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "

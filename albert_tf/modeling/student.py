@@ -95,7 +95,7 @@ def begin_with_layers(
             )
         else:
             variable.assign(tf.convert_to_tensor(variables[there]))
-    rest = f"; not in it, and so random: {list_parts(at_random)}" if at_random else ""
+    rest = f"; new, from random weights: {list_parts(at_random)}" if at_random else ""
     return f"beginning with layers {', '.join(map(str, layers))} of {folder}{rest}", at_random
 
 

@@ -85,7 +85,7 @@ class Progress:
         self.record(step, "train", {**averages, **rates})
         shown = " ".join(
             f"{name} {value:.4g}"
-            for name, value in averages.items()
+            for name, value in _without_second_name(averages).items()
             if name != "gradient_norm" and not name.startswith("trust_ratio/")
         )
         if self._is_chief and self._on_metrics is None:
@@ -111,7 +111,7 @@ class Progress:
     def tell_held_out(self, step: int, results: dict[str, float]) -> None:
         """Prints a line that tells what held-out data gave, where there are progress lines."""
         if self._on_metrics is None:
-            found = " ".join(f"{name} {value:.4f}" for name, value in results.items())
+            found = " ".join(f"{name} {value:.4f}" for name, value in _without_second_name(results).items())
             self.log(f"held-out at step {step:,}: {found}")
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
@@ -146,6 +146,15 @@ class Progress:
         if lacking:
             print(lacking, file=self._stream)
         self._trackers.end()
+
+
+def _without_second_name(values):
+    """Returns values by name, the loss once where it is all of one thing that is learnt."""
+    of_parts = [name for name in values if name.endswith("_loss")]
+    is_whole = (
+        len(of_parts) == 1 and "loss" in values and math.isclose(values["loss"], values[of_parts[0]], rel_tol=1e-5)
+    )
+    return {name: value for name, value in values.items() if not is_whole or name != of_parts[0]}
 
 
 def _forget_later_rows(path, step):

@@ -23,10 +23,8 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
     frozen = "" if trained == parameters else f", of which {trained:,} are trained"
     replicas = state.strategy.num_replicas_in_sync
     done = int(state.global_step.numpy())
-    lines = [
-        f"model: {parameters:,} parameters{frozen}; with the optimizer {num_bytes / 1e6:,.1f} MB on each replica",
-        f"replicas: {replicas}",
-    ]
+    where = f" on each of {replicas} replicas" if replicas > 1 else ""
+    lines = [f"model: {parameters:,} parameters{frozen}; with the optimizer {num_bytes / 1e6:,.1f} MB{where}"]
     last_step = phases[-1].end_step
     if done >= last_step:
         return "\n".join([*lines, f"already trained to step {done:,} of {last_step:,}; nothing to train"])
@@ -36,13 +34,11 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
             continue
         batch, steps, examples = phase.examples, phase.end_step - begin, phase.num_examples
         parts = phase.gradient_accumulation_steps
+        shares = f" = {replicas} x {batch // replicas:,}" if replicas > 1 else ""
         micro = "" if parts == 1 else f" in {parts} parts of {batch // replicas // parts:,}"
         pieces = f", sequences of {phase.sequence_length:,} pieces" if phase.sequence_length else ""
         epochs = "" if not examples else f", {steps * batch / examples:,.2f} epochs over {examples:,} examples"
-        lines.append(
-            f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}"
-            f"{micro}{pieces}{epochs}"
-        )
+        lines.append(f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,}{shares}{micro}{pieces}{epochs}")
         if examples and (passes := steps * batch / examples) > _MANY_PASSES:
             lines.append(
                 f"warning: {passes:,.0f} passes over {examples:,} examples, which the model will know by heart; train "

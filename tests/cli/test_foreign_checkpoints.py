@@ -105,5 +105,5 @@ def test_vocabulary_of_transformers_is_read_as_the_model_beside_it_does(
         num_warmup_steps=0,
     )
     assert result.code == 0, result.errors
-    assert "not in it, and so random: sentence_order_head;" in result.output
+    assert "new, from random weights: sentence_order_head\n" in result.output
     assert "the vocabulary is not" not in result.output

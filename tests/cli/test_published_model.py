@@ -33,7 +33,7 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
         do_eval=True,
     )
     assert (result.code, result.errors) == (0, "")
-    assert "not in it, and so random: head; in it" in result.output
+    assert "new, from random weights: head; not used here: " in result.output
     assert "by the lengths of the training texts\n" in result.output
     # Published, it is asked as before.
     result = run_script(

@@ -32,7 +32,7 @@ def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, s
     run = tmp_path / "run"
     result = classify(do_train=True, do_eval=True, do_predict=True)
     assert (result.code, result.errors) == (0, "")
-    assert "not in it, and so random: head; in it, but not in this model: " in result.output
+    assert "new, from random weights: head; not used here: " in result.output
     assert f"wrote 5 predictions of test.tsv to {run}/predictions.tsv\n" in result.output
 
     dev, test = read_rows(reviews / "dev.tsv"), read_rows(reviews / "test.tsv")

@@ -33,7 +33,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, pretr
         path.unlink()
     result = pretrain_again(do_eval=True)
     assert (result.code, result.errors) == (0, "")
-    assert "\ncontinuing from step 2: steps 2 to 4: batch 4 = 1 x 4, " in result.output
+    assert "\ncontinuing from step 2: steps 2 to 4: batch 4, " in result.output
     assert_same_run(finished, pretrained, 4)
 
 

@@ -120,7 +120,7 @@ def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     assert result.code == 1 and "lacks generator/" in result.errors and "can't be used untrained" in result.errors
     result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
     assert (result.code, result.errors) == (0, "")
-    assert "in it, but not in this model: replaced_token_head" in result.output
+    assert "not used here: replaced_token_head" in result.output
 
 
 def test_folder_of_disentangled_embeddings_holds_each_model_whole(classify, disentangled, tmp_path):
@@ -141,7 +141,7 @@ def test_folder_of_disentangled_embeddings_holds_each_model_whole(classify, dise
     states = model({"input_ids": tf.constant([encoding.ids])})["sequence_output"]
     np.testing.assert_allclose(loaded.encode([text], pooling="first")[0], states[0, 0], atol=1e-6)
     result = classify(do_train=True, do_eval=False, init_checkpoint=disentangled, output_dir=tmp_path / "classifier")
-    assert "in it, but not in this model: replaced_token_head\n" in result.output
+    assert "not used here: replaced_token_head\n" in result.output
 
 
 def test_embeddings_are_disentangled_and_shared_again(pretrain, on_sentences, trained, disentangled, tmp_path):

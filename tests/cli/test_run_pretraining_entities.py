@@ -87,7 +87,7 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     flags = {**with_entities, "albert_config_file": None, "init_checkpoint": trained, "do_eval": False}
     result = pretrain(**flags)
     assert (result.code, result.errors) == (0, "")
-    assert "not in it, and so random: none; in it, but not in this model: none" in result.output
+    assert "from random weights" not in result.output
     other = shutil.copytree(vectors, tmp_path / "other")
     np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
     result = pretrain(**{**flags, "entity_vectors": other, "output_dir": tmp_path / "run2"})
@@ -105,7 +105,7 @@ def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, 
     result = pretrain(**with_entities, albert_config_file=None, init_checkpoint=checkpoint, num_train_steps=2)
     assert (result.code, result.errors) == (0, "")
     learnt = "encoder/entity_fusion/transform, encoder/entity_fusion/output_dense, entity_head"
-    assert f"not in it, and so random: {learnt}; in it, but not in this model: none" in result.output
+    assert f"new, from random weights: {learnt}\n" in result.output
 
 
 def test_config_of_entities_alone_tells_a_model_nothing(pretrain, checkpoint, trained, assert_refused, tmp_path):

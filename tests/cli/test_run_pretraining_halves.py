@@ -87,7 +87,7 @@ def test_pooler_that_was_never_trained_begins_anew(trained, classify, tmp_path):
         "sentence_order_head/dense/kernel",
         "sentence_order_head/dense/bias",
     ]
-    told = "; in it, but never trained, and so random anew: encoder/pooler\n"
+    told = "; never trained there, so from random weights here: encoder/pooler\n"
     results = {}
     for pooling in ("first", "mean"):
         run = tmp_path / pooling

@@ -40,8 +40,8 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_scrip
     result = pretrain_in_phases(output_dir=whole)
     assert (result.code, result.errors) == (0, "")
     assert re.search(
-        r"^steps 0 to 4: batch 4 = 1 x 4, sequences of 32 pieces, .*\n"
-        r"steps 4 to 8: batch 4 = 1 x 4 in 2 parts of 2, sequences of 64 pieces, ",
+        r"^steps 0 to 4: batch 4, sequences of 32 pieces, .*\n"
+        r"steps 4 to 8: batch 4 in 2 parts of 2, sequences of 64 pieces, ",
         result.output,
         re.MULTILINE,
     )
@@ -109,6 +109,6 @@ def test_second_command_goes_on_with_longer_sequences(pretrain, checkpoint, long
         input_file=longer_shards / "train.tfrecord", init_checkpoint=checkpoint, num_train_steps=2, do_eval=False
     )
     assert (result.code, result.errors) == (0, "")
-    assert "; not in it, and so random: none; in it, but not in this model: none\n" in result.output
+    assert re.search(r"^initial checkpoint: loaded \d+ variables$", result.output, re.MULTILINE)
     assert "sequences of 64 pieces" in result.output
     assert (tmp_path / "run" / "model.ckpt-2.index").exists()

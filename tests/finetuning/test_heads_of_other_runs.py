@@ -64,7 +64,7 @@ def test_head_of_other_outputs_is_begun_anew_or_refused(head_of, before, after):
     found, line, kernel = head_of(before, after)
     assert found.shape == kernel.shape
     assert not np.array_equal(found, kernel)
-    assert line.endswith("; there for another task, and so random: head")
+    assert line.endswith("; of another task there, so from random weights here: head")
     with pytest.raises(InputError, match=r"is for another task or other labels, as run_settings\.json beside it says"):
         head_of(before, after, "run")
 

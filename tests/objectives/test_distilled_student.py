@@ -54,7 +54,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
     folder = write_teacher(CONFIG, without=["masked_lm_head/", "encoder/pooler/"])
     line, at_random = begin_with_layers(AlbertForPreTraining(CONFIG), (0, 1), folder, "`teacher`")
     assert {name.split("/")[0] for name in at_random} == {"encoder", "masked_lm_head"}
-    assert line.endswith("; not in it, and so random: encoder/pooler, masked_lm_head")
+    assert line.endswith("; new, from random weights: encoder/pooler, masked_lm_head")
     models = loaded(distil(CONFIG, folder))  # nothing of that is read
     assert models["teacher"].pooler is None
     with pytest.raises(InputError, match=r"`teacher=.*` lacks masked_lm_head/.*, so there is nothing to learn from it"):

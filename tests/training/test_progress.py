@@ -275,3 +275,18 @@ def test_held_out_line_is_printed_with_the_other_lines_alone(tmp_path):
         stream = io.StringIO()
         Progress(str(tmp_path), "a loss", stream, on_metrics=on_metrics).tell_held_out(4, {"loss": 3.25})
         assert stream.getvalue() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({"accuracy": 0.5, "loss": 2.0, "tag_loss": 2.0}, "accuracy 0.5000 loss 2.0000"),
+        ({"loss": 2.0, "tag_loss": 1.0}, "loss 2.0000 tag_loss 1.0000"),
+        ({"loss": 2.0, "tag_loss": 2.0, "b_loss": 0.0}, "loss 2.0000 tag_loss 2.0000 b_loss 0.0000"),
+    ],
+)
+def test_loss_is_told_under_one_name(tmp_path, values, shown):
+    stream = io.StringIO()
+    progress = Progress(str(tmp_path), "a loss", stream)
+    progress.tell_held_out(4, values)
+    assert stream.getvalue() == f"held-out at step 4: {shown}\n"

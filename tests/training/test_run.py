@@ -147,7 +147,7 @@ def test_evaluation_of_weights_from_elsewhere_is_no_row_of_the_run(finished, tmp
 def test_model_of_a_strategy_trains_on_its_replicas(finished, tmp_path, capsys):
     run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=2))
     assert run.train(make_phase())
-    assert "replicas: 2" in capsys.readouterr().out
+    assert "on each of 2 replicas" in capsys.readouterr().out
     # Adam magnifies rounding where a gradient is next to zero, so that the losses are compared, not the weights.
     assert run.evaluate(held_out())["loss"] == pytest.approx(finished[0].evaluate(held_out())["loss"], rel=1e-4)
 

@@ -21,8 +21,7 @@ def test_run_is_described_by_its_sizes():
     parameters = sum(values.size for values in run.weights().values())
     num_bytes = 4 * 3 * parameters + 4 * 2 * 18 + 3 * 8  # weights and moments; sums of metrics; counters
     assert describe_run(run.state, [phase(1000, num_examples=6400)]).splitlines() == [
-        f"model: {parameters:,} parameters; with the optimizer {num_bytes / 1e6:,.1f} MB on each replica",
-        "replicas: 2",
+        f"model: {parameters:,} parameters; with the optimizer {num_bytes / 1e6:,.1f} MB on each of 2 replicas",
         "steps 0 to 1,000: batch 64 = 2 x 32, sequences of 128 pieces, 10.00 epochs over 6,400 examples",
     ]
     assert len(run.state.metric_sums.names) == 18
@@ -31,7 +30,7 @@ def test_run_is_described_by_its_sizes():
 def test_each_phase_has_its_line():
     run = start_linear(num_replicas=2)
     phases = [phase(9000, 4096, 128), phase(10000, 1024, 512, parts=4, num_examples=2048)]
-    assert describe_run(run.state, phases).splitlines()[2:] == [
+    assert describe_run(run.state, phases).splitlines()[1:] == [
         "steps 0 to 9,000: batch 4,096 = 2 x 2,048, sequences of 128 pieces",
         "steps 9,000 to 10,000: batch 1,024 = 2 x 512 in 4 parts of 128, sequences of 512 pieces, "
         "500.00 epochs over 2,048 examples",
@@ -47,16 +46,16 @@ def test_resumed_run_tells_what_is_left():
         (
             400,
             [
-                "continuing from step 400: steps 400 to 1,000: batch 64 = 1 x 64, sequences of 128 pieces, 6.00 epochs "
+                "continuing from step 400: steps 400 to 1,000: batch 64, sequences of 128 pieces, 6.00 epochs "
                 "over 6,400 examples",
-                "steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces",
+                "steps 1,000 to 2,000: batch 64, sequences of 512 pieces",
             ],
         ),
-        (1000, ["continuing from step 1,000: steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces"]),
+        (1000, ["continuing from step 1,000: steps 1,000 to 2,000: batch 64, sequences of 512 pieces"]),
         (2000, ["already trained to step 2,000 of 2,000; nothing to train"]),
     ):
         run.global_step.assign(step)
-        assert describe_run(run.state, phases).splitlines()[2:] == expected
+        assert describe_run(run.state, phases).splitlines()[1:] == expected
 
 
 def test_frozen_variables_are_told():

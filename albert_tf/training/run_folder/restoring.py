@@ -82,18 +82,16 @@ def load_init_checkpoint(
     missing = [name for name in missing if variables[name].trainable]
     left_out = [name for name in missing if name in unused]
     parts = {
-        "not in it, and so random": [name for name in missing if name not in left_out],
-        "in it, but not in this model": [name for name in unused if name not in left_out],
+        "new, from random weights": [name for name in missing if name not in left_out],
+        "not used here": [name for name in unused if name not in left_out],
+        "of another task there, so from random weights here": [name for name in left_out if name.startswith(HEAD)],
+        "never trained there, so from random weights here": [
+            name for name in left_out if not name.startswith((HEAD, *untouched))
+        ],
     }
-    of_other_task = [name for name in left_out if name.startswith(HEAD)]
-    if of_other_task:
-        parts["there for another task, and so random"] = of_other_task
-    untrained = [name for name in left_out if not name.startswith((HEAD, *untouched))]
-    if untrained:
-        parts["in it, but never trained, and so random anew"] = untrained
-    told = "; ".join(f"{what}: {', '.join(_shortest(names, has_values)) or 'none'}" for what, names in parts.items())
-    told += f"; {vocabulary.describe()}" if vocabulary else ""
-    return f"initial checkpoint: loaded {len(loaded)} variables; {told}", missing
+    told = [f"{what}: {', '.join(_shortest(names, has_values))}" for what, names in parts.items() if names]
+    told += [vocabulary.describe()] if vocabulary else []
+    return "; ".join([f"initial checkpoint: loaded {len(loaded)} variables", *told]), missing
 
 
 def _order_of_head(init_checkpoint, objective):
