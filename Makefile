@@ -17,9 +17,10 @@ PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
 # process ends, and all of it together needs more than 20 GB.
 PART_1 := $(wildcard tests/cli/test_run_*.py)
 PART_2 := $(filter-out $(PART_1),$(wildcard tests/cli/test_*.py))
-PART_3 := tests/modeling tests/tpu tests/training
-PART_4 := tests/tokenization tests/interchange tests/serving tests/litert
-PART_5 := tests $(addprefix --ignore=,tests/cli $(PART_3) $(PART_4))
+PART_3 := tests/modeling tests/tpu
+PART_4 := tests/training
+PART_5 := tests/tokenization tests/interchange tests/serving tests/litert
+PART_6 := tests $(addprefix --ignore=,tests/cli $(PART_3) $(PART_4) $(PART_5))
 
 # A part of the tests for each part of the library.
 SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
@@ -36,7 +37,7 @@ demo: $(VENV)/installed-demo
 test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	@failed=; for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "$(PART_4)" "$(PART_5)"; do \
+	@failed=; for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "$(PART_4)" "$(PART_5)" "$(PART_6)"; do \
 		echo "$(PYTEST) $$part"; $(PYTEST) $$part || failed=yes; done; test -z "$$failed"
 
 test-fast: $(VENV)/installed-test
