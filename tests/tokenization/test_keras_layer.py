@@ -144,7 +144,10 @@ def test_arguments_are_checked(sample_tokenizer):
 def test_a_process_without_albert_tf_gives_the_same(tmp_path):
     tokenizer = tokenizer_that_knows(HARD_TEXTS, wordpiece_scheme="end_of_word")
     text = tf.keras.Input([], dtype="string", name="text")
-    tf.saved_model.save(tf.keras.Model(text, TokenizerLayer(tokenizer, 20)(text)), str(tmp_path / "encoder"))
+    model = tf.keras.Model(text, TokenizerLayer(tokenizer, 20)(text))
+    # Keras 2 names the outputs of a model that is saved as it is after its layers.
+    signature = tf.function(lambda text: model(text), [tf.TensorSpec([None], tf.string)])
+    tf.saved_model.save(model, str(tmp_path / "encoder"), signature)
     program = (
         "import json, sys, tensorflow as tf, tensorflow_text\n"
         "features = tf.saved_model.load(sys.argv[1]).signatures['serving_default'](tf.constant(json.load(sys.stdin)))\n"
