@@ -13,7 +13,7 @@ from albert_tf.files import name_in_folder, read_json
 from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing, find_packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 MANIFEST_FILE = "manifest.json"
@@ -48,9 +48,6 @@ _SPLIT_TYPES = {
     "sha256_per_shard": list[str],
     "tokens_per_source": dict[str, int],
 }
-
-# What the identity of data calls a packing, where it is not its name: runs have written it down.
-_PACKINGS_IN_IDENTITY = {"document_sentences": "none"}
 
 # Options of a build that are not written where they say nothing.
 _WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names")
@@ -168,8 +165,9 @@ def decisive_options(options: dict | None) -> dict | None:
     others = {name: value for name, value in written_options(options).items() if name not in ("packing", "objective")}
     if "sources" in others:
         others["sources"] = list(others["sources"])
-    packing = options.get("packing")
-    return {**others, "sentence_pair": _PACKINGS_IN_IDENTITY.get(packing, packing)}
+    name = options.get("packing")
+    own = PACKINGS[name].name_in_identity if name in PACKINGS else None
+    return {**others, "sentence_pair": own or name}
 
 
 def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:

@@ -9,6 +9,7 @@ class DocumentSentences(Packing):
     """Examples of one segment, which never crosses the border of a document (DOC-SENTENCES)."""
 
     name = "document_sentences"
+    name_in_identity = "none"
     summary = "one segment of a document (RoBERTa)"
 
 

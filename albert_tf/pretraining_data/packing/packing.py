@@ -67,6 +67,7 @@ class Packing:
 
     Attributes:
         name: What flags and manifests call it.
+        name_in_identity: What the identity of data calls it, where that is not its name: runs have written it down.
         summary: What an example is, for people.
         features: Features of its records besides ids, mask, segments and borders of words: the length of each, None for
             one number a piece. The manifest declares them, and readers check them. The builder fills
@@ -88,6 +89,7 @@ class Packing:
     """
 
     name: str
+    name_in_identity: str | None = None
     summary: str
     features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({})
     num_special_tokens: int = 2

@@ -127,6 +127,7 @@ def test_file_that_is_no_json_is_refused(tmp_path):
 
 def test_questions_in_a_table_are_refused_with_what_reads_them(tmp_path):
     (tmp_path / "saved" / "train").mkdir(parents=True)
+    (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": ["train"]}')
     (tmp_path / "saved" / "train" / "state.json").write_text("{}")
     (tmp_path / "train.parquet").write_bytes(b"PAR1")
     for name in ("saved", "saved/train", "train.parquet"):
