@@ -60,8 +60,7 @@ def convert_checkpoint(
         raise InputError(f"`weights_dtype={weights_dtype}` works only with `from=albert_tf` and `to=albert_tf`")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
         if stays_ours:
-            publish(input_path, folder, weights_dtype or "float16")
-            sentences = []
+            sentences = publish(input_path, folder, weights_dtype or "float16")
         else:
             sentences = _convert(source, target, input_path, folder, options)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))

@@ -85,12 +85,17 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         notes.append(f"left, because only training needs them: {len(others)} variables, the optimizer's among them")
     untrained = frozenset(weights) & read_untrained(checkpoint)
     if untrained:
-        notes.append(f"still random, because nothing has trained it: {list_parts(sorted(untrained))}")
+        notes.append(tell_untrained(untrained))
     model = with_tokenizer(PortableModel(config, weights, untrained=untrained, notes=notes), folder, options)
     model.vectors = read_encoder_settings(folder)
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
     return model
+
+
+def tell_untrained(names: frozenset[str]) -> str:
+    """Returns a sentence on variables that nothing has trained."""
+    return f"still random, because nothing has trained it: {list_parts(sorted(names))}"
 
 
 def write(model: PortableModel, folder: str) -> list[str]:

@@ -17,8 +17,9 @@ from albert_tf.checkpoint_files import (
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
+from albert_tf.interchange.ours import tell_untrained
 from albert_tf.interchange.task_settings import known_settings
-from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
+from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config, read_untrained
 from albert_tf.objectives import what_was_learnt
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
@@ -28,7 +29,7 @@ from albert_tf.training.run_folder.model_card import CARD_FILE
 WEIGHT_DTYPES = ("float16", "float32")
 
 
-def publish(path: str, folder: str, dtype: str = "float16") -> None:
+def publish(path: str, folder: str, dtype: str = "float16") -> list[str]:
     """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
@@ -38,6 +39,9 @@ def publish(path: str, folder: str, dtype: str = "float16") -> None:
         path: A run's folder, or the path of a checkpoint in it without extension.
         folder: Where; empty.
         dtype: "float16", which halves the size and changes a weight by at most 0.05%, or "float32".
+
+    Returns:
+        A sentence on what was never trained, if there is such.
 
     Raises:
         InputError: There is no checkpoint, config or tokenizer, or a weight is too large for float16.
@@ -50,7 +54,8 @@ def publish(path: str, folder: str, dtype: str = "float16") -> None:
     if not tf.io.gfile.exists(os.path.join(source, TOKENIZER_FILE)):
         raise InputError(f"`input_path`: no {TOKENIZER_FILE} in {source or '.'}; copy the one that it needs into it")
     tokenizer = load_tokenizer(source)
-    write_checkpoint(os.path.join(folder, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
+    model = _read_model(checkpoint, dtype)
+    write_checkpoint(os.path.join(folder, os.path.basename(checkpoint)), model)
     write_json(os.path.join(folder, CONFIG_FILE), config.to_dict())
     tokenizer.save(folder)
     settings = read_settings(source) or {}
@@ -61,6 +66,8 @@ def publish(path: str, folder: str, dtype: str = "float16") -> None:
     for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE, ENCODER_FILE):
         if tf.io.gfile.exists(os.path.join(source, file)):
             tf.io.gfile.copy(os.path.join(source, file), os.path.join(folder, file))
+    untrained = read_untrained(checkpoint).intersection(name.removeprefix(MODEL_PREFIX) for name in model)
+    return [tell_untrained(frozenset(untrained))] if untrained else []
 
 
 def _read_model(checkpoint, dtype):

@@ -37,7 +37,7 @@ def run_folder(sample_tokenizer, tmp_path_factory):
 
 
 def publish(path, folder, dtype=None):
-    [written] = convert_checkpoint("albert_tf", "albert_tf", str(path), str(folder), weights_dtype=dtype)
+    *_, written = convert_checkpoint("albert_tf", "albert_tf", str(path), str(folder), weights_dtype=dtype)
     return written
 
 

@@ -23,5 +23,5 @@ def test_untrained_pooler_is_told(tmp_path, target):
     sentences = convert_checkpoint("albert_tf", target, folder, str(tmp_path / "b"))
     assert "still random, because nothing has trained it: encoder/pooler" in sentences
     if target == "albert_tf":
-        assert read_untrained(str(tmp_path / "b" / "model.ckpt-0")) == set(POOLER)
+        assert read_untrained(str(tmp_path / "b" / "model.ckpt-0")) >= set(POOLER)
         assert not (tmp_path / "a" / "untrained.json").exists()

@@ -274,7 +274,7 @@ def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
 def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, config, sample_tokenizer):
     of_google = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, form="google", keep_emoji=False)
     folder = export(Classification(config, ("a", "b")), of_google, model_format="litert")
-    with pytest.raises(InputError, match="has a tokenizer that the tokenizers library can't express"):
+    with pytest.raises(InputError, match="its tokenizer is one that the tokenizers library can't express"):
         albert_tf.load(folder)
 
 

@@ -53,6 +53,7 @@ def test_model_that_chooses_is_asked_with_an_option_a_line(monkeypatch, sample_t
 def test_model_that_gives_vectors_alone_has_no_page():
     class Encoder(albert_tf.loaded_model.LoadedModel):
         abilities = ("encode", "similarity")
+        _described = None
 
         def cannot(self, ability):
             return InputError(f"no {ability}")
