@@ -6,9 +6,12 @@ import typing
 
 import numpy as np
 
+from albert_tf.config import AlbertConfig
 from albert_tf.cores import num_usable_cores
 from albert_tf.errors import InputError
+from albert_tf.files import sha256_of
 from albert_tf.json_types import check_types
+from albert_tf.pair_truncation import TRUNCATIONS
 
 DEFAULT = "serving_default"
 
@@ -33,12 +36,13 @@ _CARD_TYPES = {
     "doc_stride": int,
     "encoder": {"pooling": str, "normalize": bool},
     "tokenizer": str,
-    "config": {"hidden_size": int},
-    "fast_tokenizer_sha256": str,
+    "config": dict[str, typing.Any],
+    "metrics": dict[str, float | None],
+    "files": dict[str, str],
     "special_tokens_in_text": bool,
     "truncation": str,
 }
-_REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config")
+_REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config", "files")
 _SHORTEST = 3
 
 
@@ -79,17 +83,47 @@ def version_of(folder: str) -> int:
 def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     """Returns what model_card.json says of a model, after checking what is read of it."""
     card = check_types(card, _CARD_TYPES, source, _REQUIRED)
-    check_types(card["config"], {}, source, ("hidden_size",))
+    try:
+        longest = AlbertConfig.from_dict(card["config"]).longest_sequence
+    except InputError as error:
+        raise InputError(f'{source}, "config": {error}') from error
     for name, signature in card["signatures"].items():
         place = f'{source}, signature "{name}"'
         check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
         if LENGTHS not in signature["outputs"] and _WITH_FILLER & signature["outputs"].keys():
             raise InputError(f'{place}: there is no output "{LENGTHS}" to tell filler by; export the model anew')
-    if len(card.get("thresholds", card["labels"])) != len(card["labels"]):
-        raise InputError(f'{source}: there are not as many "thresholds" as "labels"; export the model anew')
-    if card["max_seq_length"] < _SHORTEST:
-        raise InputError(f'{source}: "max_seq_length" must be at least {_SHORTEST}. Received: {card["max_seq_length"]}')
+    labels, fields, thresholds = card["labels"], card["input_fields"], card.get("thresholds", [])
+    rules = {
+        f'"max_seq_length" must be from {_SHORTEST} to {longest}': _SHORTEST <= card["max_seq_length"] <= longest,
+        '"doc_stride" must be at least 1': card.get("doc_stride", 1) >= 1,
+        '"labels" must differ from each other': len(set(labels)) == len(labels),
+        '"input_fields" must be names that differ': 0 < len(fields) == len(set(fields)),
+        '"thresholds" must be from 0 to 1': all(0 <= value <= 1 for value in thresholds),
+        '"thresholds" must be as many as "labels"': len(thresholds) == ("thresholds" in card) * len(labels),
+        f'"truncation" must be one of {", ".join(TRUNCATIONS)}': card.get("truncation", TRUNCATIONS[0]) in TRUNCATIONS,
+    }
+    broken = next((rule for rule, holds in rules.items() if not holds), None)
+    if broken is not None:
+        raise InputError(f"{source}: {broken}; the file was changed, so export the model anew")
     return card
+
+
+def hashes_of(folder: str) -> dict[str, str]:
+    """Returns the SHA-256 of each file of a local folder, by its path there."""
+    paths = sorted(os.path.join(place, name) for place, _, names in os.walk(folder) for name in names)
+    return {os.path.relpath(path, folder): sha256_of(path) for path in paths}
+
+
+def check_files(card: dict[str, typing.Any], folder: str) -> None:
+    """Checks that a folder holds the files that were exported with its card, whole and unchanged.
+
+    Raises:
+        InputError: One is another, or can't be read.
+    """
+    for name, digest in card["files"].items():
+        path = os.path.join(folder, name)
+        if sha256_of(path) != digest:
+            raise InputError(f"{path} is damaged, or not the one that was exported with the model; export it anew")
 
 
 def threads_per_batch(card: dict[str, typing.Any]) -> int:

@@ -4,12 +4,14 @@ Files are opened with `tf.io.gfile`, which knows Cloud Storage; where a process 
 functions. So nothing here imports TensorFlow by itself.
 """
 
+import collections
 import collections.abc
 import contextlib
 import errno
 import glob
 import hashlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -172,7 +174,7 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
     """Returns the JSON object in a file."""
     text, source = read_text(path, purpose), os.fspath(path)
     try:
-        values = json.loads(text, parse_constant=_refuse_constant)
+        values = _DECODER.decode(text)
         if _HALF_CHARACTER in text.lower():
             json.dumps(values, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
@@ -186,6 +188,23 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
 
 def _refuse_constant(name):
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits):
+    if math.isinf(float(digits)):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return float(digits)
+
+
+def _without_twins(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        name = next(name for name, count in collections.Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"{json.dumps(name[:100])} stands there twice")
+    return values
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_without_twins)
 
 
 def to_json(value: typing.Any, **options) -> str:

@@ -3,12 +3,6 @@
 import os
 
 
-def computes_in_bfloat16() -> bool:
-    """Returns whether the processor multiplies matrices in bfloat16; where it can't, TensorFlow is slow at it."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return bool({"avx512_bf16", "amx_bf16"} & set(file.read().split()))
-
-
 def megabytes(process_id: int) -> float:
     """Returns the memory that a process holds."""
     with open(f"/proc/{process_id}/statm", encoding="ascii") as file:

@@ -82,3 +82,10 @@ def test_examples_for_users_of_keras_run(tmp_path, monkeypatch):
     for found in (names["answers"], names["served"]):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     assert (tmp_path / "best.keras").exists() and (tmp_path / "history.csv").exists()
+
+
+def test_entities_without_josa(capsys):
+    pytest.importorskip("kiwipiepy", reason="needs kiwipiepy: pip install 'albert_tf[vocab]'")
+    for page in ("entities.md", "entities.ko.md"):
+        exec(examples_of(page), {})
+        assert capsys.readouterr().out == "['서울', '김철수 씨', '삼성전자']\n"

@@ -37,8 +37,8 @@ MAY_IMPORT = {
     "corpus": f"{BASE} text_encoding progress_line text_fields saved_datasets",
     # None of these imports TensorFlow.
     "rows": "errors text_encoding file_errors files text_fields corpus",
-    "exports": "errors json_types cores",
-    "litert": "errors text_encoding files asked_texts lacking_characters loaded_model text_windows "
+    "exports": f"{BASE} cores pair_truncation",
+    "litert": "errors json_types text_encoding files asked_texts lacking_characters loaded_model text_windows "
     "pair_truncation exports",
     "server": "errors text_encoding exports",
     "batch_prediction": "errors files folder_lock json_types progress_line asked_texts loaded_model text_fields rows",

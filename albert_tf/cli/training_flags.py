@@ -9,6 +9,7 @@ from albert_tf.cli.command import with_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import AlbertConfig
+from albert_tf.cores import computes_in_bfloat16
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
@@ -104,15 +105,22 @@ def model_options(
 def _dtype(strategy, given):
     """Returns the Keras dtype policy that the flags ask for; warns where the device has no such products."""
     if not given.use_float16:
-        is_slow = is_of_gpus(strategy) and not has_ampere(strategy.extended.worker_devices[0])
-        if given.use_bfloat16 and is_slow and is_chief(strategy):
-            print("warning: this GPU has no products in bfloat16; --use_float16 would be faster", flush=True)
+        if given.use_bfloat16 and is_chief(strategy):
+            _warn_of_slow_bfloat16(strategy)
         return "mixed_bfloat16" if given.use_bfloat16 else "float32"
     if given.use_bfloat16:
         raise InputError("--use_bfloat16 and --use_float16 exclude one another; leave one out")
     if isinstance(strategy, tf.distribute.TPUStrategy):
         raise InputError("--use_float16: a TPU computes in bfloat16; pass --use_bfloat16 instead")
     return "mixed_float16"
+
+
+def _warn_of_slow_bfloat16(strategy):
+    if is_of_gpus(strategy):
+        if not has_ampere(strategy.extended.worker_devices[0]):
+            print("warning: this GPU has no products in bfloat16; --use_float16 would be faster", flush=True)
+    elif not isinstance(strategy, tf.distribute.TPUStrategy) and computes_in_bfloat16() is False:
+        print("warning: this processor has no products in bfloat16; without --use_bfloat16 it is faster", flush=True)
 
 
 @in_helpfull()

@@ -13,6 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.baselines import LinearScores
 from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.elsewhere import told_before_training
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.finetuning.uncertainty import replicates, standard_error
@@ -194,7 +195,8 @@ def train(
         InputError: The folder holds another run, or training can't go on.
     """
     task = run.objective
-    run.log("\n".join(task.describe(train_file.name, train_file.examples, train_file.features)))
+    lines = task.describe(train_file.name, train_file.examples, train_file.features)
+    run.log("\n".join([*lines, *told_before_training(task)]))
     data_settings = {
         "train_file": {**train_file.identity, "examples": len(train_file.examples)},
         "max_seq_length": train_file.max_seq_length,

@@ -7,6 +7,7 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json
+from albert_tf.finetuning.elsewhere import not_computed_elsewhere
 from albert_tf.interchange.portable_model import Caveat, PortableModel
 
 # Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.
@@ -231,22 +232,7 @@ def check_head(model: PortableModel, target: str) -> None:
     """
     if model.has_head and model.task is None:
         raise InputError("`input_path` does not say what its head is for; set `task` to say so")
-    if (
-        model.has_head
-        and model.task in ("classify", "multi_label", "score", "race", None)
-        and model.config.classifier_pooling != "first"
-    ):
-        raise InputError(
-            f"`to={target}` can't express classifier_pooling={model.config.classifier_pooling}: its models read "
-            "a text's label off [CLS]; fine-tune with `pooling=first` to convert the head"
-        )
-    if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
-        raise InputError(
-            f"`to={target}` can't express question_alignment={model.config.question_alignment}: its models read "
-            "a text as it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
-        )
-    if model.has_head and model.task == "tag" and model.config.character_ngrams:
-        raise InputError(
-            f"`to={target}` can't express character_ngrams=true: its models read only pieces; fine-tune with "
-            "run_ner.py --nocharacter_ngrams to convert the head"
-        )
+    found = not_computed_elsewhere(model.task, model.config) if model.has_head else None
+    if found is not None:
+        what, how = found
+        raise InputError(f"`to={target}` can't express {what}; fine-tune with {how} to convert the head")

@@ -5,7 +5,8 @@ import typing
 
 from albert_tf.errors import InputError
 from albert_tf.exports import check_card
-from albert_tf.files import read_json, sha256_of
+from albert_tf.files import read_json
+from albert_tf.json_types import check_types
 
 LITERT_FILE = "model.tflite"
 # Those of the other formats.
@@ -32,16 +33,6 @@ def find_litert(folder: str | os.PathLike) -> str | None:
     return None
 
 
-def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike) -> None:
-    """Checks that the tokenizer's file is the one that was exported with the model."""
-    path = os.path.join(folder, FAST_TOKENIZER_FILE)
-    if sha256_of(path) != card.get("fast_tokenizer_sha256"):
-        raise InputError(
-            f"{path} is not the one that was exported with the model, and would make other ids of texts; export the "
-            "model anew"
-        )
-
-
 def read_card(folder: str) -> dict[str, typing.Any]:
     """Returns what the folder says of its model.
 
@@ -55,11 +46,10 @@ def read_card(folder: str) -> dict[str, typing.Any]:
             f"{folder} holds a model for {card['task']}, whose answers need TensorFlow; load the folder that it was "
             "exported from, or what export_model.py --format=saved_model writes of that one"
         )
-    if card["task"] == "MultiLabel" and "thresholds" not in card:
-        raise InputError(f'{path}: "thresholds" is missing; the file was changed, so export the model anew')
     if not os.path.exists(os.path.join(folder, FAST_TOKENIZER_FILE)):
         raise InputError(
             f"{folder} has no {FAST_TOKENIZER_FILE}: its tokenizer is one that the tokenizers library can't express; "
             "export it with export_model.py --format=saved_model"
         )
-    return card
+    needed = {"special_tokens_in_text", "truncation", *["thresholds"] * (card["task"] == "MultiLabel")}
+    return check_types(card, {}, path, sorted(needed))

@@ -10,12 +10,11 @@ import numpy as np
 
 from albert_tf.asked_texts import TextTask, list_inputs
 from albert_tf.errors import InputError, first_line, with_extra
-from albert_tf.exports import batches_at_once, threads_per_batch
+from albert_tf.exports import batches_at_once, check_files, threads_per_batch
 from albert_tf.files import read_bytes
-from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
+from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.text_windows import mean_over_windows, sigmoid, softmax
 
 
@@ -47,17 +46,17 @@ class LiteRTPredictor(LoadedModel):
         self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
         thresholds = self.card.get("thresholds")
         self.thresholds = None if thresholds is None else np.array(thresholds, np.float32)
-        check_fast_tokenizer(self.card, folder)
+        self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
+        # Kept, for by the time that another interpreter is needed the file may be one of another model.
+        self._content = read_bytes(self._path, "the model")
+        check_files(self.card, self._place)
         self._inputs = FastInputs(
             os.path.join(folder, FAST_TOKENIZER_FILE),
             self.max_seq_length,
-            self.card.get("special_tokens_in_text", False),
-            self.card.get("truncation", ODD_TO_SECOND),
+            self.card["special_tokens_in_text"],
+            self.card["truncation"],
         )
-        self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
         self._num_threads = threads_per_batch(self.card)
-        # Kept, for by the time that another interpreter is needed the file may be one of another model.
-        self._content = read_bytes(self._path, "the model")
         # An interpreter computes for one at a time; there come to be as many as are asked at once.
         self._idle = queue.LifoQueue()
         interpreter = self._load()

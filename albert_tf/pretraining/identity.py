@@ -4,10 +4,7 @@ import hashlib
 import json
 import os
 
-import tensorflow as tf
-
-from albert_tf.files import read_json
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity, read_manifest
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.training import RunSettings
 from albert_tf.training.run_folder.identity import shard_identity
@@ -55,7 +52,5 @@ def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]
 
 def _held_out_digests(folder):
     """Returns the SHA-256 of each held-out shard, by name, that the manifest in a folder holds."""
-    path = os.path.join(folder, MANIFEST_FILE)
-    manifest = read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
-    split = manifest.get("splits", {}).get("held_out", {})
+    split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
     return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))

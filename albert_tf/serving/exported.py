@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.exports import check_card, threads_per_batch, version_of
+from albert_tf.exports import check_card, check_files, threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 from albert_tf.text_encoding import replace_halves
@@ -32,10 +32,14 @@ class ExportedModel:
         self.folder = newest_version(os.fspath(folder))
         self.version = version_of(self.folder)
         self.card = read_card(self.folder)
+        check_files(self.card, self.folder)
         try:
             self._loaded = tf.saved_model.load(self.folder)  # kept, for its signatures hold no reference to it
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise InputError(f"{self.folder} can't be loaded ({first_line(error)}); export the model anew") from error
+        found = {name: describe(function) for name, function in self._loaded.signatures.items()}
+        if _unordered(found) != _unordered(self.signatures):
+            raise InputError(f"{self.folder}: the card has other signatures than the graph; export the model anew")
 
     @property
     def signatures(self) -> dict[str, dict[str, typing.Any]]:
@@ -51,6 +55,22 @@ class ExportedModel:
         }
         values = self._loaded.signatures[signature](**strings)
         return {name: values[name].numpy() for name in self.signatures[signature]["outputs"]}
+
+
+def describe(function: typing.Any) -> dict[str, typing.Any]:
+    """Returns the names of a concrete function's "inputs", and the "outputs" with dtype and shape."""
+    by_position, by_name = function.structured_input_signature
+    return {
+        "inputs": [spec.name for spec in (*by_position, *by_name.values())],
+        "outputs": {
+            name: [spec.dtype.name, spec.shape.as_list()] for name, spec in sorted(function.structured_outputs.items())
+        },
+    }
+
+
+def _unordered(signatures):
+    """Returns signatures with their inputs sorted, as graphs that were loaded have them."""
+    return {name: {**signature, "inputs": sorted(signature["inputs"])} for name, signature in signatures.items()}
 
 
 def load_alone(folder: str | os.PathLike) -> ExportedModel:

@@ -7,13 +7,13 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT
-from albert_tf.files import UNFINISHED, sha256_of, write_json, write_text
+from albert_tf.exports import DEFAULT, hashes_of
+from albert_tf.files import UNFINISHED, write_json, write_text
 from albert_tf.finetuning import MultiLabel
 from albert_tf.folder_lock import hold
 from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
 from albert_tf.serving.compression import pack_weights
-from albert_tf.serving.exported import EXTRA_FOLDER
+from albert_tf.serving.exported import EXTRA_FOLDER, describe
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures
@@ -73,10 +73,8 @@ def export_model(
                 functions = {DEFAULT: _convert(folder, trained, weight_type, model_format)}
                 beside = folder
             trained.tokenizer.save(beside)
-            card = model_card(trained, functions, weight_type)
-            fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
-            if os.path.exists(fast_tokenizer):
-                card["fast_tokenizer_sha256"] = sha256_of(fast_tokenizer)
+            card = {**model_card(trained, functions, weight_type), "files": hashes_of(folder)}
+            if os.path.exists(os.path.join(beside, FAST_TOKENIZER_FILE)):
                 card["special_tokens_in_text"] = takes_special_tokens_in_text(trained.tokenizer)
                 card["truncation"] = trained.tokenizer.vocabulary.truncation
             write_json(os.path.join(beside, CARD_FILE), card)
@@ -117,7 +115,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "task": type(task).__name__ if task is not None else "pretraining",
         "labels": list(getattr(task, "labels", ())),
         **({"thresholds": task.thresholds.tolist()} if isinstance(task, MultiLabel) else {}),
-        "signatures": {name: _describe(function) for name, function in functions.items()},
+        "signatures": {name: describe(function) for name, function in functions.items()},
         "input_fields": list(task.input_fields) if task is not None else ["text"],
         "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
@@ -136,15 +134,6 @@ def _doc_stride(task):
     """Returns how long texts are read in windows, nothing where they are cut."""
     stride = getattr(task, "doc_stride", None)
     return {} if stride is None else {"doc_stride": stride}
-
-
-def _describe(function):
-    by_position, by_name = function.structured_input_signature
-    outputs = function.structured_outputs
-    return {
-        "inputs": [spec.name for spec in (*by_position, *by_name.values())],
-        "outputs": {name: [spec.dtype.name, spec.shape.as_list()] for name, spec in sorted(outputs.items())},
-    }
 
 
 def _next_version(output_dir):

@@ -175,10 +175,11 @@ def _row_of(line):
     """Returns the row that a line holds; None for half a row, which a full disk may leave, also before another."""
     try:
         row = json.loads(line) if line.endswith("\n") else None
-    except ValueError:
+        split, *values = row.pop("split"), *row.values()
+        is_ours = isinstance(split, str) and type(row["step"]) is int and all(map(math.isfinite, values))
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError):
         return None
-    is_ours = isinstance(row, dict) and isinstance(row.get("step"), int) and isinstance(row.get("split"), str)
-    return row if is_ours else None
+    return {**row, "split": split} if is_ours else None
 
 
 def read_metrics(output_dir: str) -> list[dict]:

@@ -9,6 +9,7 @@ import tempfile
 import tensorflow as tf
 
 from albert_tf.cli.command import exit_stopped
+from albert_tf.cores import computes_in_bfloat16
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import default_token_dropout
@@ -17,7 +18,6 @@ from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP_PROPORTION
-from benchmarks.machine import computes_in_bfloat16
 
 
 class AlbertTf:

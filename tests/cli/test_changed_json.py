@@ -1,22 +1,36 @@
-"""Our own JSON files with a value of another type, or without it: read as they are, or refused in a sentence."""
+"""Our own files, damaged: JSON with another value, without it or with it twice; bits of exports: each is a sentence."""
 
 import copy
 import itertools
 import json
+import pathlib
+import random
+import re
+import shutil
 
 import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.config import AlbertConfig
+from albert_tf.corpus.blocks import FileStart
 from albert_tf.errors import InputError
+from albert_tf.finetuning import MultiLabel
+from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
 from albert_tf.pretraining.phases import objective_of
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving import loading
-from albert_tf.serving.exported import read_card
 from albert_tf.tokenization import load_tokenizer
+from albert_tf.training.held_out_history import HeldOutHistory
+from albert_tf.training.progress import read_metrics
+from albert_tf.training.run_folder import held_folder
 
-OTHERS = (None, "x", 1.5, [], {}, True, -1, [1], {"a": 1})
+# Spelled as in JSON; so is "twice", a name that is there two times.
+OTHERS = ("null", '"x"', "1.5", "[]", "{}", "true", "-1", "[1]", '{"a": 1}', "NaN", "1e999", "1" + 30 * "0", "[" * 3000)
+HERE = "\u2603"
 
 
 def places_in(value, place=()):
@@ -28,40 +42,37 @@ def places_in(value, place=()):
 
 
 def changed(value):
-    """Yields copies of a JSON value, each with one value inside replaced or removed."""
+    """Yields JSON like that of a value, each with one value inside replaced, removed or there twice."""
     for place in places_in(value):
-        for other in OTHERS:
-            if not place:
-                yield other
-                continue
-            copied = copy.deepcopy(value)
-            holder = copied
-            for key in place[:-1]:
-                holder = holder[key]
-            holder[place[-1]] = other
-            yield copied
-        if place:
-            copied = copy.deepcopy(value)
-            holder = copied
-            for key in place[:-1]:
-                holder = holder[key]
-            del holder[place[-1]]
-            yield copied
+        if not place:
+            yield from OTHERS
+            continue
+        copied = copy.deepcopy(value)
+        holder = copied
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = HERE
+        text = json.dumps(copied, ensure_ascii=False)
+        yield from (text.replace(f'"{HERE}"', other) for other in OTHERS)
+        if isinstance(holder, dict):
+            yield text.replace(f'"{HERE}"', f"1, {json.dumps(place[-1], ensure_ascii=False)}: 1")
+        del holder[place[-1]]
+        yield json.dumps(copied)
 
 
-def assert_read_or_refused(path, read, step):
+def assert_read_or_refused(path, read, step=1):
     """Reads every `step`-th change of a file; anything but an InputError is a failure."""
     text = path.read_text(encoding="utf-8")
     count = 0
     for other in itertools.islice(changed(json.loads(text)), 0, None, step):
-        path.write_text(json.dumps(other), encoding="utf-8")
+        path.write_text(other, encoding="utf-8")
         count += 1
         try:
             read()
         except InputError as error:
             assert "\n" not in str(error)
         except Exception as error:
-            raise AssertionError(f"{path.name} as {json.dumps(other)[:300]}") from error
+            raise AssertionError(f"{path.name} as {other[:300]}") from error
     path.write_text(text, encoding="utf-8")
     assert count > 2
 
@@ -83,7 +94,7 @@ def test_files_of_a_run(classify, classifier_flags, monkeypatch):
     }
     names = ("run_settings.json", "eval_results.json", "data_of_results.json", "best_checkpoint.json")
     for name in (*names, *readers):
-        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")), 1)
+        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")))
 
 
 @pytest.mark.slow
@@ -97,9 +108,75 @@ def test_manifest(build_shards, tiny_config):
 
 
 @pytest.mark.slow
-def test_model_cards(export_classifier):
-    saved = export_classifier("saved_model") / "1" / "assets.extra" / "model_card.json"
-    assert_read_or_refused(saved, lambda: read_card(str(saved.parent.parent)), 1)
-    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
-    folder = export_classifier("litert")
-    assert_read_or_refused(folder / "1" / "model_card.json", lambda: albert_tf.load(folder).predict(["좋다"]), 5)
+@pytest.mark.parametrize("model_format", ["saved_model", "litert"])
+def test_model_cards(export_classifier, tmp_path, monkeypatch, model_format):
+    if model_format == "litert":
+        pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    folder = pathlib.Path(shutil.copytree(export_classifier(model_format), tmp_path / "served"))
+    graph = tf.saved_model.load(str(folder / "1")) if model_format == "saved_model" else None
+    monkeypatch.setattr(tf.saved_model, "load", lambda _: graph)  # which a changed card leaves as it is
+    [card] = folder.rglob("model_card.json")
+    assert_read_or_refused(card, lambda: albert_tf.load(folder).predict(["좋다"]), 3)
+
+
+@pytest.mark.slow
+def test_damaged_files_of_exports_are_named(export_classifier, tmp_path):
+    draw, count = random.Random(5), 0
+    for model_format in ("saved_model", "litert"):
+        folder = pathlib.Path(shutil.copytree(export_classifier(model_format), tmp_path / model_format))
+        files = [path for path in folder.rglob("*") if path.is_file() and path.name != "model_card.json"]
+        for path in files * (300 // 2 // len(files) + 1):
+            content = bytearray(path.read_bytes())
+            if not content:
+                continue
+            whole, place = bytes(content), draw.randrange(len(content))
+            content[place] ^= 1 << draw.randrange(8)
+            path.write_bytes(content[: draw.choice([None, None, place])])
+            with pytest.raises(InputError, match=f"{re.escape(path.name)} is damaged, or not the one that was"):
+                albert_tf.load(folder)
+            path.write_bytes(whole)
+            count += 1
+        path = next(path for path in files if path.name not in ("model.tflite", "saved_model.pb"))
+        path.unlink()
+        with pytest.raises(InputError, match=re.escape(path.name)):
+            albert_tf.load(folder)
+    assert count > 200
+
+
+def test_small_files_of_a_folder(tmp_path):
+    task = MultiLabel(tiny_config(30), ("나쁨", "좋음"))
+    owner = held_folder._Owner(str(tmp_path))
+    owner._looked_at = -held_folder._SECONDS_BETWEEN_LOOKS
+    (tmp_path / "model.ckpt-1.index").touch()
+    files = {
+        "thresholds.json": ({"나쁨": 0.25, "좋음": 0.5}, lambda: task.restore(str(tmp_path))),
+        "untrained.json": ({"untrained": ["a", "b"]}, lambda: read_untrained(str(tmp_path / "model.ckpt-1"))),
+        "encoder_settings.json": ({"pooling": "mean", "normalize": True}, lambda: read_encoder_settings(str(tmp_path))),
+        ".run_owner.json": ({"host": "a", "process": 1, "token": owner.token}, owner.check),
+    }
+    for name, (values, read) in files.items():
+        (tmp_path / name).write_text(json.dumps(values), encoding="utf-8")
+        assert_read_or_refused(tmp_path / name, read)
+
+
+def test_records_of_an_unfinished_build(tmp_path):
+    plan = {"input_files": ["a.txt"], "options": {"dupe_factor": 5}}
+    folder = WorkFolder(str(tmp_path), plan, resume=False)
+    folder.write_chunk_counts((0, 1), {"examples": 3, "words": [1, 2]}, FileStart(7, "abc"))
+    [counts] = pathlib.Path(folder.path).glob("chunk-*.json")
+
+    def read():
+        resumed = WorkFolder(str(tmp_path), plan, resume=True)
+        if resumed.chunk_counts((0, 1)) != {"examples": 3, "words": [1, 2]}:
+            raise AssertionError("wrong counts")
+
+    assert_read_or_refused(counts, read)
+    assert_read_or_refused(pathlib.Path(folder.path) / "plan.json", read)
+
+
+def test_rows_of_metrics_that_are_none_are_passed_over(tmp_path):
+    row = {"step": 5, "split": "held_out", "loss": 1.0, "accuracy": 0.5}
+    for other in changed(row):
+        (tmp_path / "metrics.jsonl").write_text(f"{other}\n{json.dumps({**row, 'step': 9})}\n", encoding="utf-8")
+        history = HeldOutHistory(read_metrics(str(tmp_path)), "accuracy", 0, 100)
+        assert history.best_step in (1, 5, 9) and history.evaluations_since_progress >= 0

@@ -169,6 +169,14 @@ def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_t
     assert float(row["p(contradiction)"]) + float(row["p(entailment)"]) == pytest.approx(1, abs=2e-4)
 
 
+def test_what_makes_a_run_slow_or_keeps_it_here_is_told_at_its_start(classify, without_training, monkeypatch):
+    monkeypatch.setattr("albert_tf.cli.training_flags.computes_in_bfloat16", lambda: False)
+    output = classify(do_train=True, use_bfloat16=True, pooling="mean").output
+    assert "warning: this processor has no products in bfloat16; without --use_bfloat16 it is faster" in output
+    assert "transformers can't express classifier_pooling=mean" in output
+    assert "to convert this model for it later, train with pooling=first" in output
+
+
 def test_labels_are_told_before_training(classify, reviews, without_training):
     with (reviews / "train.tsv").open("a") as file:
         file.write("".join(f"{number}\t좋은 영화\t1\n" for number in range(40)) + "99\t나쁜 영화\t O\n\n")

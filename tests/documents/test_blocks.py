@@ -16,6 +16,7 @@ ENGLISH = [page for page in PAGES if not page.name.endswith(".ko.md")]
 RUN_ELSEWHERE = {
     "docs/library.md": "tests/test_docs.py",
     "docs/keras.md": "tests/test_docs.py",
+    "docs/entities.md": "tests/test_docs.py",
     "docs/objectives.md": "tests/objectives/test_objective_of_ones_own.py",
 }
 TOKENIZER_FLAGS = ROOT / "albert_tf" / "cli" / "tokenizer_flags.py"

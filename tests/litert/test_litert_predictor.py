@@ -16,6 +16,7 @@ import albert_tf
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
 from albert_tf.exports import rows_of
+from albert_tf.files import sha256_of
 from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
@@ -107,6 +108,11 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     while not served._idle.empty():
         served._idle.get()
     assert served.predict(TEXTS, batch_size=1) == predictor.predict(TEXTS, batch_size=1)
+    with pytest.raises(InputError, match=r"model.tflite is damaged, or not the one that was exported with"):
+        albert_tf.load(other)
+    card = json.loads((other / "1" / "model_card.json").read_text())
+    card["files"]["model.tflite"] = sha256_of(str(other / "1" / "model.tflite"))
+    (other / "1" / "model_card.json").write_text(json.dumps(card))
     with pytest.raises(InputError, match=r"model.tflite can't be loaded \(.*\); export the model anew"):
         albert_tf.load(other)
 
@@ -247,7 +253,8 @@ def test_what_needs_tensorflow_is_said(tmp_path):
         return str(error.value)
 
     assert message().startswith(f"can't read the model card {tmp_path}/model_card.json: ")
-    card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "config": {"hidden_size": 4}}
+    card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "files": {}}
+    card["config"] = tiny_config().to_dict()
     (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": Entities.__name__}))
     assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")
     (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": "Classification"}))
@@ -260,7 +267,7 @@ def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
     tokenizer, card = folder / FAST_TOKENIZER_FILE, folder / "model_card.json"
     whole, values = tokenizer.read_text(encoding="utf-8"), json.loads(card.read_text(encoding="utf-8"))
     tokenizer.write_text(whole.replace('"lowercase":true', '"lowercase":false', 1) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"fast_tokenizer.json is not the one that was exported with the model"):
+    with pytest.raises(InputError, match=r"fast_tokenizer.json is damaged, or not the one that was exported"):
         albert_tf.load(folder)
     tokenizer.write_text(whole, encoding="utf-8")
     card.write_text(json.dumps({**values, "labels": ["하나", "둘", "셋"]}), encoding="utf-8")

@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
 from albert_tf.exports import check_card, rows_of
@@ -137,7 +138,8 @@ def test_rows_without_lengths_are_left_as_they_are():
 
 
 def test_export_that_does_not_tell_filler_is_refused():
-    card = {"task": "Entities", "labels": [], "input_fields": [], "max_seq_length": 8, "config": {"hidden_size": 4}}
+    card = {"task": "Entities", "labels": [], "input_fields": ["text"], "max_seq_length": 8, "files": {}}
+    card["config"] = tiny_config().to_dict()
     signature = {"inputs": ["text"], "outputs": {"types": ["string", [None, None]], "lengths": ["int32", [None]]}}
     check_card({**card, "signatures": {"entities": signature}}, "card")
     del signature["outputs"]["lengths"]

@@ -6,6 +6,7 @@ chunk's also tells, as one of each file of the corpus does, what text was read.
 """
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -164,18 +165,28 @@ class WorkFolder:
         return os.path.join(self.path, f"{name}.json")
 
     def _read(self, name):
-        return read_json(self._path(name), "the counts") if tf.io.gfile.exists(self._path(name)) else None
+        if not tf.io.gfile.exists(self._path(name)):
+            return None
+        record = read_json(self._path(name), "the counts")
+        if record.get("sha256") != _sha256(json.dumps(record.get("counts"))):
+            raise InputError(f"{self._path(name)} is damaged; delete {self.path} to begin anew")
+        return record["counts"]
 
     def _write(self, name, counts):
+        # On one line, because indenting many numbers takes longer than counting them.
+        text = json.dumps(counts)
         # Of a build that failed, steps may still run elsewhere: they must not make the folder anew.
         with replacing(self._path(name), makes_folder=False) as file:
-            # On one line, because indenting many numbers takes longer than counting them.
-            file.write(json.dumps(counts).encode("utf-8"))
+            file.write(f'{{"sha256": "{_sha256(text)}", "counts": {text}}}'.encode())
 
 
 def chunk_run(chunk_id: tuple[int, int]) -> str:
     """Returns the name of the run that holds the examples of a chunk."""
     return "chunk-{:05d}-{:06d}".format(*chunk_id)
+
+
+def _sha256(text):
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _check_plan(folder, old, new):

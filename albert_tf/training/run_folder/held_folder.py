@@ -19,6 +19,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.folder_lock import hold
+from albert_tf.json_types import check_types
 from albert_tf.training.devices.workers import Agreement
 
 OWNER_FILE = ".run_owner.json"
@@ -73,7 +74,7 @@ class _Owner:
             former = _read(self._output_dir)
         write_json(self._path, {"host": host, "process": os.getpid(), "token": self.token})
         if former.get("host", host) != host:
-            by = f"process {former.get('process')} on {former['host']}"
+            by = f"process {former['process']} on {former['host']}"
             print(
                 f"warning: {self._output_dir} is taken over from {by}, which stops when it next looks at the folder; "
                 "train on one machine at a time",
@@ -102,8 +103,8 @@ class _Owner:
 
 
 def _read(output_dir):
-    path = os.path.join(output_dir, OWNER_FILE)
-    return read_json(path, "the owner of the run") if tf.io.gfile.exists(path) else {}
+    path, types = os.path.join(output_dir, OWNER_FILE), {"host": str, "process": int, "token": int}
+    return check_types(read_json(path, "the owner"), types, path, types) if tf.io.gfile.exists(path) else {}
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:

@@ -5,6 +5,7 @@ import os
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_best_checkpoint
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, load_weights
@@ -143,8 +144,7 @@ def describe_alignment(
     has_head = getattr(model, "masked_lm_head", None) is not None
     if path is None or not has_head or any(name.startswith("masked_lm_head/") for name in missing):
         return None
-    values = read_json(path, "the model config")
-    then, now = (_STATE_READ[is_causal] for is_causal in (values.get("is_causal", False), model.config.is_causal))
+    then, now = (_STATE_READ[config.is_causal] for config in (AlbertConfig.from_json_file(path), model.config))
     if then == now:
         return None
     if complete_for is not None:
