@@ -1,7 +1,7 @@
 """ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU.
 
     model = albert_tf.load()                    # the included small model, or any folder
-    model.fill_mask(["이 영화 정말 [MASK]"])
+    model.fill_mask(["배우들의 연기가 정말 [MASK]."])
     model = albert_tf.fit(texts, labels)        # a model of your own
     model.predict(["정말 재밌어요"])
 

@@ -38,7 +38,7 @@ STAGES = {
 
 # What it says stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
-  guess what is missing   albert-tf "이 영화 정말 {MASK}."
+  guess what is missing   albert-tf "배우들의 연기가 정말 {MASK}."
   use your own model      albert-tf --model=run/my_classifier "정말 좋다"
 """
 _USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]

@@ -36,7 +36,7 @@ class ExportedPredictor(LoadedModel):
 
     ```python
     albert_tf.load("served/nsmc").predict(["정말 재밌어요"])  # [{"label": "1", "probabilities": {...}}]
-    albert_tf.load("served/small").fill_mask(["이 영화 정말 [MASK]"])
+    albert_tf.load("served/small").fill_mask(["배우들의 연기가 정말 [MASK]."])
     ```
 
     Args:

@@ -44,7 +44,7 @@ class PretrainedModel(EncoderModel):
 
     ```python
     model = albert_tf.load("models/albert_ko_small")
-    model.fill_mask(["이 영화 정말 [MASK]"])  # for each text, for each [MASK], the most probable pieces
+    model.fill_mask(["배우들의 연기가 정말 [MASK]."])  # for each text, for each [MASK], the most probable pieces
     model.encode(["정말 재밌어요", "시간이 아깝다"])  # float32 [2, H]
     ```
 

@@ -3,6 +3,8 @@
 import importlib
 import json
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 import types
@@ -150,3 +152,17 @@ def test_predictions_of_every_task_are_shown(fields, texts, prediction, asked, l
     if len(fields) > 1:
         with pytest.raises(InputError, match=f"this model reads {' and '.join(fields)}; give each as a separate text"):
             main.answers(model, texts[:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
+def test_first_examples_of_the_readme_are_what_the_model_answers(capsys, monkeypatch, name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    [(command, shown)] = re.findall(r"^\$ albert-tf (.*)\n([^$]*)", text, re.MULTILINE)[:1]
+    monkeypatch.setattr(sys, "argv", ["albert-tf", *shlex.split(command)])
+    main.run()
+    assert capsys.readouterr().out == shown
+    names = {"albert_tf": albert_tf}
+    *lines, last = re.findall(r"^>>> (.*)$", text, re.MULTILINE)
+    exec("\n".join(lines), names)
+    assert f"{last}\n{eval(last, names)!r}\n" in text
