@@ -6,8 +6,10 @@ Importing this takes no time: what a function needs is imported when it is calle
 import os
 import tempfile
 
+from albert_tf.setting_checks import check_whole
 from albert_tf.shipped_files import find_or_shipped
 from albert_tf.startup import import_tensorflow, use_onednn, without_warnings_of_tracing
+from albert_tf.verbosity import DETAILS, RESULTS, WARNINGS, at_most, tell
 
 SHIPPED_MODEL = "models/albert_ko_small"
 
@@ -62,6 +64,7 @@ def fit(
     text_columns=("text",),
     strategy=None,
     trackers=(),
+    verbose=1,
     **settings,
 ):
     """Fine-tunes a model on examples, and returns it, to be asked.
@@ -89,6 +92,8 @@ def fit(
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
         trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &
             Biases, MLflow and the like; docs/library.md has examples.
+        verbose: What is printed: 0 for warnings alone, 1 for the progress and what comes out, 2 for all that commands
+            print.
         **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, `doc_stride` (read long texts
             in windows), `pooling`, `baselines`, and those of `RunSettings`, such as `learning_rate`,
             `train_batch_size`, `random_seed` or `early_stopping`.
@@ -107,18 +112,20 @@ def fit(
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
 
+    check_whole("verbose", int(verbose) if isinstance(verbose, bool) else verbose, WARNINGS, DETAILS)
     without_warnings_of_tracing()
     options, settings = split_settings(settings)
-    data = read_given(texts, labels, text_columns, kind)
-    dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
-    model = find_or_shipped(model)
-    source = format_of(model)
-    if source is None:
-        find_checkpoint(model, "`model`")  # before a folder is made
-    if output_dir is None:
-        output_dir = tempfile.mkdtemp(prefix="albert_tf_")
-        print(f"the model will be written to {output_dir}; choose another folder with output_dir", flush=True)
-    output_dir = os.fspath(output_dir)
-    model = model if source is None else kept_as_ours(model, source, output_dir)
-    fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
+    with at_most(verbose):
+        data = read_given(texts, labels, text_columns, kind)
+        dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
+        model = find_or_shipped(model)
+        source = format_of(model)
+        if source is None:
+            find_checkpoint(model, "`model`")  # before a folder is made
+        if output_dir is None:
+            output_dir = tempfile.mkdtemp(prefix="albert_tf_")
+            tell(f"the model will be written to {output_dir}; choose another folder with output_dir", RESULTS)
+        output_dir = os.fspath(output_dir)
+        model = model if source is None else kept_as_ours(model, source, output_dir)
+        fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
     return load(output_dir)

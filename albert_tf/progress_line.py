@@ -1,14 +1,19 @@
 """A line of progress: rewritten in place in a terminal, printed now and then in a log."""
 
+import collections.abc
 import shutil
 import sys
 import time
+import typing
 
-_SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
+from albert_tf.verbosity import DETAILS, RESULTS, tells
+
+_SECONDS_BETWEEN_LINES, _OF_FEW_WORDS = {True: 0.2, False: 10.0}, 30.0  # in a terminal, and in a log
+_SECONDS_BEFORE_THE_FIRST = 3.0
 
 
 class ProgressLine:
-    """Shows progress."""
+    """Shows progress, unless only warnings are to be said."""
 
     def __init__(self, stream=None):
         self._stream = stream or sys.stdout
@@ -19,10 +24,14 @@ class ProgressLine:
     @property
     def is_due(self) -> bool:
         """Whether the last line is old enough for another one."""
-        return time.monotonic() - self._last_at >= _SECONDS_BETWEEN_LINES[self._is_terminal]
+        is_brief = not self._is_terminal and not tells(DETAILS)
+        between = _OF_FEW_WORDS if is_brief else _SECONDS_BETWEEN_LINES[self._is_terminal]
+        return time.monotonic() - self._last_at >= between
 
     def show(self, line: str) -> None:
         """Shows a line; in a terminal in place of the one before, and no more of it than fits into one row."""
+        if not tells(RESULTS):
+            return
         if self._is_terminal:
             # The last column is left free, for some terminals go on to the next row after it.
             shown = line[: shutil.get_terminal_size().columns - 1]
@@ -37,6 +46,26 @@ class ProgressLine:
         if self._is_open:
             print(file=self._stream, flush=True)
         self._is_open = False
+
+
+def with_progress(
+    items: collections.abc.Iterable[typing.Any], count: int, what: str
+) -> collections.abc.Iterator[typing.Any]:
+    """Yields items, and shows how many of them are done where that takes long.
+
+    Args:
+        items: What is worked through.
+        count: How many there are; below 0 if nobody knows.
+        what: What is done, as in "evaluating".
+    """
+    line, begin = ProgressLine(), time.monotonic()
+    for number, item in enumerate(items):
+        spent = time.monotonic() - begin
+        if number and spent >= _SECONDS_BEFORE_THE_FIRST and line.is_due:
+            left = f" of {count:,}, ETA {format_seconds(spent * (count - number) / number)}" if count > 0 else ""
+            line.show(f"{what}: {number:,} batches{left}")
+        yield item
+    line.finish()
 
 
 def format_seconds(seconds: float) -> str:

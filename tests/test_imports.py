@@ -13,6 +13,7 @@ BASE = "errors files json_types config"
 MAY_IMPORT = {
     "errors": "",
     "startup": "errors",  # imported before TensorFlow and all that needs it
+    "quiet_tensorflow": "startup",
     "text_encoding": "errors",
     "file_errors": "errors",
     "files": "errors file_errors text_encoding",
@@ -22,7 +23,8 @@ MAY_IMPORT = {
     "config": "errors files",
     "checkpoint_files": "errors files json_types",
     "setting_checks": "errors",
-    "progress_line": "",
+    "verbosity": "",
+    "progress_line": "verbosity",
     "cores": "",
     "shipped_files": "errors",
     "plot_labels": "",
@@ -34,36 +36,40 @@ MAY_IMPORT = {
     "loaded_model": "errors asked_texts lacking_characters",
     "text_windows": "",
     "pair_truncation": "errors",
-    "corpus": f"{BASE} text_encoding progress_line text_fields saved_datasets",
+    "corpus": f"{BASE} text_encoding verbosity progress_line text_fields saved_datasets",
     # None of these imports TensorFlow.
-    "rows": "errors text_encoding file_errors files text_fields corpus",
+    "rows": "errors verbosity text_encoding file_errors files text_fields corpus",
     "exports": f"{BASE} cores pair_truncation",
     "litert": "errors json_types text_encoding files asked_texts lacking_characters loaded_model text_windows "
     "pair_truncation exports",
     "server": "errors text_encoding exports",
     "batch_prediction": "errors files folder_lock json_types progress_line asked_texts loaded_model text_fields rows",
-    "tokenization": f"{BASE} pair_truncation text_encoding lacking_characters progress_line",
+    "tokenization": f"{BASE} quiet_tensorflow pair_truncation text_encoding lacking_characters progress_line",
     "mentions": "errors files config tokenization",
     "pretraining_data": f"{BASE} startup folder_lock progress_line child_process corpus rows tokenization mentions",
     "compilation": "",
-    "modeling": f"{BASE} checkpoint_files compilation mentions",  # knows nothing of text
+    "modeling": f"{BASE} quiet_tensorflow checkpoint_files compilation mentions",  # knows nothing of text
     "generation": "errors setting_checks compilation tokenization modeling",
     "optimization": "errors config compilation",
-    "objectives": "errors config setting_checks mentions pretraining_data modeling",
-    "training": f"{BASE} cores folder_lock checkpoint_files progress_line "
+    "objectives": "errors config quiet_tensorflow setting_checks mentions pretraining_data modeling",
+    "training": f"{BASE} quiet_tensorflow verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
     "trials": f"{BASE} folder_lock checkpoint_files training",
-    "pretraining": f"{BASE} checkpoint_files tokenization mentions pretraining_data modeling objectives training",
-    "finetuning": f"{BASE} setting_checks folder_lock checkpoint_files text_encoding plot_labels asked_texts "
+    "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
+    "objectives training",
+    "finetuning": f"{BASE} quiet_tensorflow verbosity setting_checks folder_lock checkpoint_files text_encoding "
+    "plot_labels asked_texts "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": f"{BASE} pair_truncation whole_folders checkpoint_files tokenization modeling objectives training "
+    "interchange": f"{BASE} verbosity pair_truncation whole_folders checkpoint_files tokenization modeling "
+    "objectives training "
     "finetuning",
-    "serving": f"{BASE} startup setting_checks text_encoding folder_lock whole_folders checkpoint_files asked_texts "
+    "serving": f"{BASE} quiet_tensorflow startup setting_checks text_encoding folder_lock whole_folders "
+    "checkpoint_files asked_texts "
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
     "tpu": f"{BASE} child_process modeling optimization objectives training finetuning",
-    "api": "startup shipped_files asked_texts litert modeling finetuning interchange serving",
+    "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

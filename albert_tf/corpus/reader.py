@@ -15,6 +15,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
 from albert_tf.saved_datasets import TRAIN_SPLIT, is_saved, saved_splits
+from albert_tf.verbosity import tell
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
@@ -149,7 +150,7 @@ def _saved_files(pattern, flag):
     others = [name for name in splits if name != TRAIN_SPLIT]
     if others:
         unread = f"and {', '.join(others)} not; name the folders of the splits to read others"
-        print(f"{folder}: of its splits, {TRAIN_SPLIT} is read, {unread}", flush=True)
+        tell(f"{folder}: of its splits, {TRAIN_SPLIT} is read, {unread}")
     return splits[TRAIN_SPLIT]
 
 

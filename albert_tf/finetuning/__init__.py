@@ -1,5 +1,6 @@
 """What a pre-trained model can be fine-tuned for: one file or folder a task, and its line in `TASKS`."""
 
+import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.entities import Entities
 from albert_tf.finetuning.multi_label import MultiLabel

@@ -18,6 +18,7 @@ from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.finetuning.uncertainty import replicates
 from albert_tf.json_types import check_types
 from albert_tf.training import TrainingRun
+from albert_tf.verbosity import RESULTS
 
 LINEAR_FILE = "linear_scores.json"
 
@@ -70,12 +71,12 @@ def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any
     found = _read(path, key) or _in_this_process.get(key["all"])
     if found is None:
         if importlib.util.find_spec("sklearn") is None:
-            run.log(f"{model.name} can't be scored without scikit-learn; pip install scikit-learn")
+            run.log(f"{model.name} can't be scored without scikit-learn; pip install scikit-learn", RESULTS)
             return None
         try:
             found = compute_linear_scores(run.objective, model, train_file.examples, dev_file.examples)
         except Exception as error:  # whatever it is, the run has its own results to tell
-            run.log(f"{model.name} can't be scored: {type(error).__name__}: {error}")
+            run.log(f"{model.name} can't be scored: {type(error).__name__}: {error}", RESULTS)
             return None
     _in_this_process[key["all"]] = found
     write_json(path, {**key, **dataclasses.asdict(found)})

@@ -7,6 +7,7 @@ import typing
 
 from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import tell_once
+from albert_tf.verbosity import RESULTS
 
 # A text, and its label, or the labels of a text that may have several.
 Key = tuple[str, str | tuple[str, ...]]
@@ -49,7 +50,7 @@ class Share:
                 "trained on)"
             )
         of_all = f"{count:,} of the {len(examples):,} examples of {path}"
-        tell_once(f"{of_all} are put aside to evaluate on (dev_fraction={self.dev_fraction:g})")
+        tell_once(f"{of_all} are put aside to evaluate on (dev_fraction={self.dev_fraction:g})", RESULTS)
         _warn_of_labels_not_put_aside(path, keys, are_dev)
         return [example for example, is_dev in zip(examples, are_dev) if is_dev == self.is_dev]
 

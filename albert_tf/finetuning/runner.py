@@ -25,6 +25,7 @@ from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.batches import BatchLengths
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
+from albert_tf.verbosity import RESULTS
 
 # How a share of texts with several labels is chosen; other versions chose another one.
 _BY_RAREST_LABEL = "by rarest label"
@@ -196,7 +197,9 @@ def train(
     """
     task = run.objective
     lines = task.describe(train_file.name, train_file.examples, train_file.features)
-    run.log("\n".join([*lines, *told_before_training(task)]))
+    run.log("\n".join(lines))
+    for sentence in told_before_training(task):
+        run.log(sentence, RESULTS)
     data_settings = {
         "train_file": {**train_file.identity, "examples": len(train_file.examples)},
         "max_seq_length": train_file.max_seq_length,
@@ -252,7 +255,7 @@ def evaluate(
     more = {f"{kind}_{metric}": of[metric] for kind, of in others.items() if metric in of}
     results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples), **more)
     if metric in blind:
-        run.log(f"a rule that reads no text, {rule}: {metric} {blind[metric]:.4f}")
+        run.log(f"a rule that reads no text, {rule}: {metric} {blind[metric]:.4f}", RESULTS)
         if _rounded(results[metric]) <= _rounded(blind[metric]):
             run.log(
                 f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "
@@ -261,12 +264,14 @@ def evaluate(
     own = replicates(task.score, dev_file.examples, predictions, metric) if predictions else []
     if own:
         error = "the standard error" if standard_error(own) else "but no standard error: all is right, or all wrong,"
-        run.log(f"{metric} {_with_error(results[metric], own)} ({error} of {len(dev_file.examples):,} examples)")
+        run.log(
+            f"{metric} {_with_error(results[metric], own)} ({error} of {len(dev_file.examples):,} examples)", RESULTS
+        )
     if metric in of_linear:
-        run.log(f"{linear}: {metric} {_with_error(of_linear[metric], linear.replicates)}")
+        run.log(f"{linear}: {metric} {_with_error(of_linear[metric], linear.replicates)}", RESULTS)
         _compare_with_linear(run, metric, results[metric], own, linear)
     if metric in of_teacher:
-        run.log(f"the teacher: {metric} {of_teacher[metric]:.4f}")
+        run.log(f"the teacher: {metric} {of_teacher[metric]:.4f}", RESULTS)
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(
@@ -325,7 +330,8 @@ def _compare_with_linear(run, metric, score, own, linear):
     if abs(_rounded(difference)) <= error:
         run.log(
             f"the two differ by {abs(difference):.4f}, not more than the standard error of the difference "
-            f"({error:.4f}), so these examples don't say which is better"
+            f"({error:.4f}), so these examples don't say which is better",
+            RESULTS,
         )
     elif difference < 0:
         run.log(

@@ -20,6 +20,7 @@ from albert_tf.interchange.wordpiece_files import read_pieces
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.verbosity import DETAILS, WARNINGS, tell
 
 # Where a run keeps the model that it began with, and what a model was converted from.
 CONVERTED_FOLDER = "converted_model"
@@ -118,7 +119,8 @@ def kept_as_ours(
     if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
         empty(kept)  # that run never began, or a process was killed here
     sentences = convert_checkpoint(source, "albert_tf", folder, kept)
-    print(*sentences, sep="\n", flush=True)
+    for sentence in sentences:
+        tell(sentence, WARNINGS if isinstance(sentence, Caveat) else DETAILS)
     if is_to_answer and not gfile_for(kept).exists(os.path.join(kept, SETTINGS_FILE)):
         reason = _why_no_task(sentences) or "it has no head"
         raise InputError(

@@ -1,5 +1,6 @@
 """What a model can learn: one file each, and its line below."""
 
+import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.objectives.answer_span import AnswerSpan
 from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan

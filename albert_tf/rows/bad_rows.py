@@ -2,11 +2,12 @@
 
 import collections.abc
 import contextlib
-import functools
 
 from albert_tf.errors import InputError
+from albert_tf.verbosity import DETAILS, tell
 
 _LONGEST_SHOWN = 60
+_told: set[str] = set()
 # As a terminal would show them, or not.
 _SPACES = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x1b\x85\u2028\u2029"), " ")
 
@@ -54,10 +55,10 @@ class BadRows:
         self._first = self._first or message
 
 
-@functools.cache
-def tell_once(message: str) -> None:
-    """Prints what there is to know of a file, once in a process: a run reads some files for several purposes."""
-    print(message, flush=True)
+def tell_once(message: str, level: int = DETAILS) -> None:
+    """Tells what there is to know of a file, once in a process: a run reads some files for several purposes."""
+    if message not in _told and tell(message, level):
+        _told.add(message)
 
 
 def counted(number: int, what: str) -> str:

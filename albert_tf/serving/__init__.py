@@ -1,5 +1,6 @@
 """Asking a trained model."""
 
+import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.serving.exported import find_export
 from albert_tf.serving.exported_predictor import ExportedPredictor
 from albert_tf.serving.loading import holds_finetuned

@@ -5,6 +5,7 @@ run.train([Phase(...)])
 run.evaluate(dataset)
 """
 
+import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.training.phase import Phase
 from albert_tf.training.run import TrainingRun
 from albert_tf.training.settings import RunSettings

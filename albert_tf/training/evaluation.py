@@ -6,7 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.objectives import Objective
+from albert_tf.progress_line import with_progress
 from albert_tf.training.devices.batches import distribute_batches, read_batches
+from albert_tf.training.devices.workers import is_chief
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.outputs import make_output_function
 from albert_tf.training.train_step import make_eval_function, total_loss
@@ -52,7 +54,9 @@ class Evaluator:
         self._sums.take()
 
         def evaluate_all(batches):
-            for number, batch in enumerate(batches, 1):
+            count = int(dataset.cardinality())
+            shown = with_progress(batches, count, "evaluating") if is_chief(self._strategy) else batches
+            for number, batch in enumerate(shown, 1):
                 if is_to_stop():
                     return False
                 self._eval_step(batch)

@@ -1,13 +1,16 @@
 """What a model makes of every example of a data set."""
 
 import collections.abc
+import functools
 import typing
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.objectives.objective import Batch
+from albert_tf.progress_line import with_progress
 from albert_tf.training.devices.batches import distribute_batches, has_any_length, read_batches
+from albert_tf.training.devices.workers import is_chief
 
 
 def make_output_function(
@@ -29,16 +32,20 @@ def make_output_function(
     def gather(values):
         return strategy.gather(values, axis=0).numpy()
 
-    def compute_all(batches):
+    def compute_all(count, batches):
         collected = collections.defaultdict(list)
-        for batch in batches:
+        for batch in with_progress(batches, count, "predicting") if is_chief(strategy) else batches:
             outputs, weights = step(batch)
             is_counted = gather(weights) > 0
             for name, values in outputs.items():
                 collected[name].append(gather(values)[is_counted])
         return {name: _concatenate(rows) for name, rows in collected.items()}
 
-    return lambda dataset: read_batches(distribute_batches(strategy, dataset), compute_all)
+    def compute(dataset):
+        compute_these = functools.partial(compute_all, int(dataset.cardinality()))
+        return read_batches(distribute_batches(strategy, dataset), compute_these)
+
+    return compute
 
 
 def make_output_step(

@@ -12,6 +12,7 @@ from albert_tf.files import read_text, to_json, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.training.loss_plot import plot_losses
 from albert_tf.training.trackers import Trackers
+from albert_tf.verbosity import DETAILS, RESULTS, tell, tells
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -88,7 +89,7 @@ class Progress:
             for name, value in _without_second_name(averages).items()
             if name != "gradient_norm" and not name.startswith("trust_ratio/")
         )
-        if self._is_chief and self._on_metrics is None:
+        if self._is_chief and self._on_metrics is None and (tells(DETAILS) or self._line.is_due):
             self._line.show(
                 f"step {step:,}/{self._num_train_steps:,} {shown} | {rates['examples_per_second']:,.0f} examples/s "
                 f"{rates['tokens_per_second']:,.0f} tokens/s{utilisation} ETA {format_seconds(remaining)}"
@@ -100,13 +101,18 @@ class Progress:
         seconds = (time.monotonic() - self._last_at) / max(step - self._last_step, 1)
         left = self._num_train_steps - step
         if self._on_metrics is None:
-            self.log(f"{seconds:.2g} s a step: {left:,} steps more in about {format_seconds(seconds * left)}")
+            self.log(f"{seconds:.2g} s a step: {left:,} steps more in about {format_seconds(seconds * left)}", RESULTS)
 
-    def log(self, line: str) -> None:
-        """Prints a line of its own."""
+    def show(self, line: str) -> None:
+        """Shows what is done that takes long, in place of the progress."""
+        if self._is_chief and self._on_metrics is None and tells(DETAILS):
+            self._line.show(line)
+
+    def log(self, line: str, level: int = DETAILS) -> None:
+        """Tells a line of its own."""
         if self._is_chief:
             self._line.finish()
-            print(line, file=self._stream, flush=True)
+            tell(line, level, self._stream)
 
     def tell_held_out(self, step: int, results: dict[str, float]) -> None:
         """Prints a line that tells what held-out data gave, where there are progress lines."""
@@ -141,10 +147,10 @@ class Progress:
         elapsed = time.monotonic() - self._started_at
         steps = step - self._started_step
         if steps > 0:
-            print(f"trained {steps:,} steps in {format_seconds(elapsed)}", file=self._stream)
+            tell(f"trained {steps:,} steps in {format_seconds(elapsed)}", stream=self._stream)
         lacking = plot_losses(self.output_dir, self._title, read_metrics(self.output_dir))
         if lacking:
-            print(lacking, file=self._stream)
+            tell(lacking, stream=self._stream)
         self._trackers.end()
 
 

@@ -44,6 +44,7 @@ from albert_tf.training.summary import describe_run
 from albert_tf.training.trackers import Tracker
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, frozen_identities, learnt_variables
+from albert_tf.verbosity import DETAILS, tell
 
 
 class TrainingRun:
@@ -306,10 +307,10 @@ class TrainingRun:
             for folder in folders:
                 self.log(f"wrote the {os.path.basename(folder)} to {folder}")
 
-    def log(self, text: str) -> None:
-        """Prints something, in one of several processes."""
+    def log(self, text: str, level: int = DETAILS) -> None:
+        """Tells something, in one of several processes."""
         if self.is_chief:
-            print(text, flush=True)
+            tell(text, level)
 
     def _check_phases(self, phases):
         """Checks that the phases are those of the settings, and that batches can be divided among the replicas."""

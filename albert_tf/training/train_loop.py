@@ -24,6 +24,7 @@ from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError, SkippedSteps
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
+from albert_tf.verbosity import RESULTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +153,7 @@ class _Loop:
         self._progress.finish(step)
         cause = self._stop_request.cause
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
-        self._progress.log(f"stopped by {CAUSES[cause]}; {saved}; repeat the command to go on")
+        self._progress.log(f"stopped by {CAUSES[cause]}; {saved}; repeat the command to go on", RESULTS)
         return TrainResult(False, stopped_by=cause)
 
     def _save(self):
@@ -171,7 +172,8 @@ class _Loop:
             border = self._next_border(step, phase)
             self._profile(step)
             if is_first and border - step > 1:
-                train_steps(iterator, tf.constant(1))  # compiles
+                self._progress.show("compiling the training step")
+                train_steps(iterator, tf.constant(1))
                 step += 1
                 self._progress.restart_clock(step)
                 if border - step > sum(_STEPS_TO_TIME):
@@ -338,7 +340,8 @@ class _Loop:
             return
         ended = "" if step == self._last_step else f"ended early at step {step:,}, of {self._last_step:,}; "
         self._progress.log(
-            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which later stages use from this folder"
+            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which later stages use from this folder",
+            RESULTS,
         )
 
     def _profile(self, step):

@@ -96,9 +96,13 @@ CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
     ],
     ids=["numbers", "pairs", "label sets", "words", "places", "answers"],
 )
-def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, asked, names):
+def test_every_kind_is_learnt_and_predicted(model, tmp_path, capsys, texts, labels, asked, names):
     dev = (texts[:2], labels[:2])
     fitted = albert_tf.fit(texts, labels, model, tmp_path, dev=dev, num_train_steps=2, max_seq_length=32)
+    told = capsys.readouterr().out.splitlines()
+    assert 3 <= len(told) <= 15
+    albert_tf.fit(texts, labels, model, tmp_path, dev=dev, num_train_steps=2, max_seq_length=32, verbose=0)
+    assert all(line.startswith("warning: ") for line in capsys.readouterr().out.splitlines())
     assert set(fitted.predict([asked])[0]) >= names
     assert fitted.results["num_examples"] == 2
     assert pathlib.Path(tmp_path / "data").is_dir()
@@ -114,6 +118,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
         ({"pooling": "most"}, "classifier_pooling"),
         ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
         ({"kind": "label"}, "`kind=label` must be one of labels, multi_label, numbers, entities, answers"),
+        ({"verbose": 3}, "`verbose` must be a whole number from 0 to 2"),
         ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),
     ],
 )

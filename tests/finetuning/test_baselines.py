@@ -27,7 +27,11 @@ DEV = [LabelledText("너무 좋다", None, "1", 1), LabelledText("너무 싫다"
 def run(tmp_path):
     lines = []
     return types.SimpleNamespace(
-        objective=Classification(CONFIG), output_dir=str(tmp_path), is_chief=True, log=lines.append, lines=lines
+        objective=Classification(CONFIG),
+        output_dir=str(tmp_path),
+        is_chief=True,
+        log=lambda text, *_: lines.append(text),
+        lines=lines,
     )
 
 

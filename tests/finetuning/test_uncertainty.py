@@ -72,7 +72,7 @@ def test_linear_model_is_better_only_by_more_than_the_error_of_the_difference(ou
     common = generator.normal(size=40) * 0.01  # that both find the same texts hard says nothing of the difference
     linear = LinearScores("a linear model", {"accuracy": 0.9}, list(0.9 + common), 10, 10)
     lines = []
-    run = types.SimpleNamespace(log=lines.append)
+    run = types.SimpleNamespace(log=lambda text, *_: lines.append(text))
     _compare_with_linear(run, "accuracy", ours, list(ours + common + generator.normal(size=40) * 0.002), linear)
     assert len(lines) == bool(told) and told in "".join(lines)
 
@@ -91,7 +91,7 @@ def test_evaluation_prints_scores_with_their_errors(tmp_path, monkeypatch):
         owns_results_of=lambda _: True,
         evaluate=lambda *_, **__: {"accuracy": 0.9},
         write_results=lambda *_, **__: None,
-        log=lines.append,
+        log=lambda text, *_: lines.append(text),
     )
     (tmp_path / "dev").write_text("")
     dev_file = runner.EncodedFile(str(tmp_path / "dev"), examples, {}, 8)

@@ -32,6 +32,7 @@ from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
+from albert_tf.verbosity import RESULTS, tell
 
 DATA_FOLDER = "data"
 
@@ -145,7 +146,7 @@ def fit_folder(
         KeyboardInterrupt: Training was interrupted; the same call goes on.
     """
     checkpoint = find_checkpoint(model, "`model`")
-    print(data.describe(), flush=True)
+    tell(data.describe(), RESULTS)
     with hold(output_dir):
         path, dev_path = _write(data, dev_data, output_dir)
         tokenizer = load_tokenizer(checkpoint_folder(checkpoint))
@@ -198,10 +199,9 @@ def _warn_of_texts_on_both_sides(task, train_file, dev_file):
     learnt = {task.text_and_label(example)[0] for example in train_file.examples}
     count = sum(task.text_and_label(example)[0] in learnt for example in dev_file.examples)
     if count:
-        print(
+        tell(
             f"warning: {count:,} of the {len(dev_file.examples):,} evaluation examples have texts that are also "
-            "trained on, so their scores say little; remove these texts from one of the two",
-            flush=True,
+            "trained on, so their scores say little; remove these texts from one of the two"
         )
 
 
