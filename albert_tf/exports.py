@@ -7,7 +7,7 @@ import typing
 import numpy as np
 
 from albert_tf.cores import num_usable_cores
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.json_types import check_types
 
 DEFAULT = "serving_default"
@@ -81,7 +81,7 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     card = check_types(card, _CARD_TYPES, source, _REQUIRED)
     check_types(card["config"], {}, source, ("hidden_size",))
     for name, signature in card["signatures"].items():
-        place = f'{source}, signature "{name}"'
+        place = f'{source}, signature "{shorten(name)}"'
         check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
         if LENGTHS not in signature["outputs"] and _WITH_FILLER & signature["outputs"].keys():
             raise InputError(f'{place}: there is no output "{LENGTHS}" to tell filler by; export the model anew')

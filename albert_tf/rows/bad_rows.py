@@ -6,10 +6,6 @@ import functools
 
 from albert_tf.errors import InputError
 
-_LONGEST_SHOWN = 60
-# As a terminal would show them, or not.
-_SPACES = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x1b\x85\u2028\u2029"), " ")
-
 
 class BadRows:
     """What to do with rows that can't be used: stop at the first, or leave all of them out and tell how many.
@@ -63,9 +59,3 @@ def tell_once(message: str) -> None:
 def counted(number: int, what: str) -> str:
     """Returns how many there are of something, as "1 row" or "2,000 rows"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def shorten(text: str) -> str:
-    """Returns the beginning of a text, to be shown in a line."""
-    text = text.translate(_SPACES)
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
