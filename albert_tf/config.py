@@ -5,7 +5,7 @@ import os
 import sys
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
@@ -189,8 +189,9 @@ class AlbertConfig:
             ("norm_position", NORM_POSITION_CHOICES),
             ("language_model_head", LANGUAGE_MODEL_HEAD_CHOICES),
         ):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")
+            value = getattr(self, name)
+            if value not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {shorten(value)}")
         if self.attention_initializer == "neighbors" and self.position_initializer != "sinusoidal":
             raise InputError(
                 "attention_initializer=neighbors needs position_initializer=sinusoidal. "
@@ -228,15 +229,15 @@ class AlbertConfig:
     def _check_type(name, value, expected):
         least = 0 if name in _MAY_BE_ZERO else 1
         if expected is int and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise InputError(f"{name} must be a whole number of at least {least}. Received: {value!r}")
+            raise InputError(f"{name} must be a whole number of at least {least}. Received: {quote(value)}")
         if expected is float and (not isinstance(value, (int, float)) or isinstance(value, bool)):
-            raise InputError(f"{name} must be a number. Received: {value!r}")
+            raise InputError(f"{name} must be a number. Received: {quote(value)}")
         if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
             raise InputError(f"{name} must be a number that fits into 64 bits")
         if expected is bool and not isinstance(value, bool):
-            raise InputError(f"{name} must be true or false. Received: {value!r}")
+            raise InputError(f"{name} must be true or false. Received: {quote(value)}")
         if expected is str and not isinstance(value, str):
-            raise InputError(f"{name} must be a string. Received: {value!r}")
+            raise InputError(f"{name} must be a string. Received: {quote(value)}")
 
     @classmethod
     def from_dict(cls, values: dict[str, typing.Any]) -> "AlbertConfig":
@@ -248,7 +249,7 @@ class AlbertConfig:
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(values) - known - UNUSED_ORIGINAL_KEYS)
         if unknown:
-            raise InputError(f"unknown key(s) {', '.join(unknown)}; known keys are {', '.join(sorted(known))}")
+            raise InputError(f"unknown key(s) {listed(unknown)}; known keys are {', '.join(sorted(known))}")
         if "vocab_size" not in values:
             raise InputError("the key vocab_size is missing; set it to the number of lines of the vocabulary")
         return cls(**{name: value for name, value in values.items() if name in known})

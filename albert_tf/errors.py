@@ -1,12 +1,16 @@
 """The one error type for input that a user can correct."""
 
+import collections.abc
+import itertools
 import os
 import shlex
 
 # What may be done with a row that can't be used: raise an InputError, or leave it out.
 ON_BAD_ROW = ("fail", "skip")
 
-_LONGEST_SHOWN = 60
+_LONGEST_SHOWN, _MOST_LISTED = 100, 50
+# As a terminal would show them, or not.
+_SPACES = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x1b\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 _CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -21,8 +25,24 @@ class InputError(ValueError):
 
 def describe(value: object) -> str:
     """Returns the beginning of a value and its type, for messages."""
-    shown = repr(value)
-    return f"{shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + '...'} ({type(value).__name__})"
+    return f"{quote(value)} ({type(value).__name__})"
+
+
+def quote(value: object) -> str:
+    """Returns the beginning of a value as Python writes it, for messages."""
+    return shorten(repr(value))
+
+
+def shorten(text: object) -> str:
+    """Returns the beginning of a text in one line: whatever a file holds is repeated by way of this, or of `quote`."""
+    text = str(text).translate(_SPACES)
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+
+
+def listed(names: collections.abc.Iterable[object]) -> str:
+    """Returns names that a file holds, shortened, with commas between; of many the first."""
+    shown = list(map(shorten, itertools.islice(names, _MOST_LISTED + 1)))
+    return ", ".join(shown[:_MOST_LISTED] + ["..."] * (len(shown) > _MOST_LISTED))
 
 
 def first_line(error: Exception) -> str:

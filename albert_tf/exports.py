@@ -8,7 +8,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.cores import num_usable_cores
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import sha256_of
 from albert_tf.json_types import check_types
 from albert_tf.pair_truncation import TRUNCATIONS
@@ -88,7 +88,7 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     except InputError as error:
         raise InputError(f'{source}, "config": {error}') from error
     for name, signature in card["signatures"].items():
-        place = f'{source}, signature "{name}"'
+        place = f'{source}, signature "{shorten(name)}"'
         check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
         if LENGTHS not in signature["outputs"] and _WITH_FILLER & signature["outputs"].keys():
             raise InputError(f'{place}: there is no output "{LENGTHS}" to tell filler by; export the model anew')

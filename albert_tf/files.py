@@ -18,7 +18,7 @@ import sys
 import types
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.file_errors import file_errors, naming, reason_of
 from albert_tf.text_encoding import not_utf8
 
@@ -249,7 +249,8 @@ def name_in_folder(folder: str, name: str, source: str) -> str:
     Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
     """
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
-        raise InputError(f"{source} names {json.dumps(name)}, which is not a file in {folder or '.'}; correct the name")
+        shown = shorten(json.dumps(name))
+        raise InputError(f"{source} names {shown}, which is not a file in {folder or '.'}; correct the name")
     return os.path.join(folder, name)
 
 

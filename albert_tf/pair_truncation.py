@@ -2,7 +2,7 @@
 
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 
 # Of ours; of the library `tokenizers`, which transformers' fast ones are of; of Google's loop over pieces.
 ODD_TO_SECOND, ODD_TO_LONGER, ODD_TO_FIRST = TRUNCATIONS = ("odd_to_second", "odd_to_longer", "odd_to_first")
@@ -15,7 +15,7 @@ def check_truncation(truncation: typing.Any) -> str:
         InputError: It is none of them.
     """
     if truncation not in TRUNCATIONS:
-        raise InputError(f"truncation must be one of {', '.join(TRUNCATIONS)}. Received: {str(truncation)[:40]!r}")
+        raise InputError(f"truncation must be one of {', '.join(TRUNCATIONS)}. Received: {quote(truncation)}")
     return truncation
 
 

@@ -7,8 +7,7 @@ import types
 import typing
 
 from albert_tf.asked_texts import OPTIONS
-from albert_tf.errors import InputError
-from albert_tf.rows.bad_rows import shorten
+from albert_tf.errors import InputError, shorten
 from albert_tf.rows.lines import decode, read_lines
 from albert_tf.rows.row_file import COLUMN_ENDINGS, JSON_ENDINGS, Row, RowFile
 from albert_tf.rows.values import joined_text, json_value
@@ -188,7 +187,7 @@ class InputRows:
         if isinstance(values, str) and len(self._fields) == 1:
             return Asked(values, {})
         if not isinstance(values, dict):
-            raise InputError(f"must be a JSON object. Received: {json.dumps(values, ensure_ascii=False)[:60]}")
+            raise InputError(f"must be a JSON object. Received: {shorten(json.dumps(values, ensure_ascii=False))}")
         missing = [field for field in self._fields if not _has_some([field], values)]
         if missing:
             raise InputError(f'no "{missing[0]}"; add it, or {_NAME_COLUMNS}')

@@ -8,7 +8,7 @@ import os
 
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.table_file import SeekableFile, TableFile
-from albert_tf.errors import InputError, first_line, with_extra
+from albert_tf.errors import InputError, first_line, listed, shorten, with_extra
 from albert_tf.files import reading
 from albert_tf.saved_datasets import is_saved
 from albert_tf.text_fields import columns_of
@@ -109,13 +109,13 @@ def _of_each(feature):
 
 def _check_column(schema, path, name, types, may_be_null):
     if name not in schema.names:
-        names = ", ".join(schema.names)
-        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} with `text_field`')
+        raise BadCorpusError(f'{path} has no column "{name}"; name one of {listed(schema.names)} with `text_field`')
     column_type = schema.types[schema.names.index(name)]
     value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
     if may_be_null and types.is_null(value_type):
         return
     if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
         raise BadCorpusError(
-            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings with `text_field`'
+            f'{path}: column "{name}" holds {shorten(column_type)}, not text; name a column of strings with '
+            "`text_field`"
         )

@@ -8,10 +8,10 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
-from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, tell_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import load_json
 from albert_tf.saved_datasets import is_saved
@@ -100,7 +100,7 @@ def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
         if not isinstance(value, list | tuple) or len(value) != 3 or not _are_options(value[2], num_choices):
             raise InputError(
                 f"input {number} must be a passage, a question and a list of {num_choices} options. "
-                f"Received: {str(value)[:60]!r}"
+                f"Received: {quote(value)}"
             )
         passage, question, options = value
         source = f"input {number}"
@@ -187,7 +187,7 @@ def _make_question(source, values):
             raise InputError(f"{source}: no text of the {name}; add it, or leave the question out")
     options = values.get("options")
     if not _are_options(options):
-        raise InputError(f"{source}: options must be a list of 2 to {len(LETTERS)} texts. Received: {options!r}")
+        raise InputError(f"{source}: options must be a list of 2 to {len(LETTERS)} texts. Received: {quote(options)}")
     answer = _answer_index(source, values.get("answer"), len(options))
     return Question(values["passage"], values["question"], tuple(options), answer, values["name"], values.get("level"))
 
@@ -208,5 +208,5 @@ def _answer_index(source, answer, num_options):
         return answer
     raise InputError(
         f"{source}: the answer must be a letter from A to {letters[-1]} or an index from 0 to {num_options - 1}. "
-        f"Received: {answer!r}"
+        f"Received: {quote(answer)}"
     )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import listed, quote
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
@@ -77,7 +78,7 @@ class Classification(LabelledTextTask):
         return (
             None
             if label in self._ids
-            else f"label {label!r} is not in the list {', '.join(self.labels)} (set the list with `labels`)"
+            else f"label {quote(label)} is not in the list {listed(self.labels)} (set the list with `labels`)"
         )
 
     def label_values(self, examples):
@@ -86,7 +87,7 @@ class Classification(LabelledTextTask):
 
     def differs_from(self, other):
         if set(other.labels) != set(self.labels):
-            return f"has the labels {', '.join(other.labels)}, but here they are {', '.join(self.labels)}"
+            return f"has the labels {listed(other.labels)}, but here they are {listed(self.labels)}"
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):
@@ -120,7 +121,7 @@ class Classification(LabelledTextTask):
         counts = collections.Counter(example.label for example in examples)
         label = min(counts, key=lambda each: (-counts[each], self.labels.index(each)))
         scores = self.score(examples, [{"label": label}] * len(examples))
-        return f"always {label!r}, the most frequent label", {"accuracy": counts[label] / len(examples), **scores}
+        return f"always {quote(label)}, the most frequent label", {"accuracy": counts[label] / len(examples), **scores}
 
     def linear_model(self):
         """Returns logistic regression; the more labels the fewer examples, as each label takes its time."""

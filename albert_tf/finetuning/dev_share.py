@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.verbosity import RESULTS
 
@@ -95,7 +95,7 @@ def _warn_of_labels_not_put_aside(path, keys, are_dev):
         put_aside.update(found if is_dev else ())
     missing = sorted(label for label in counts if label and label not in put_aside)
     if missing:
-        named = ", ".join(f"{label} ({counts[label]:,})" for label in missing[:_MOST_NAMED])
+        named = ", ".join(f"{shorten(label)} ({counts[label]:,})" for label in missing[:_MOST_NAMED])
         more = ", ..." if len(missing) > _MOST_NAMED else ""
         tell_once(
             f"warning: no example that is put aside of {path} has the label {named}{more}, so no score says how well "

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.rows.values import is_missing, one_value
 
 # How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
@@ -64,9 +64,9 @@ class LabelSetReader:
                 return None
             labels = tuple(part.strip() for part in text.split(self._separator)) if text else ()
         if "" in labels:
-            raise InputError(f"an empty label under {column}, {value!r}; remove the extra separator")
+            raise InputError(f"an empty label under {column}, {quote(value)}; remove the extra separator")
         if len(set(labels)) < len(labels):
-            raise InputError(f"a label appears twice under {column}, {value!r}; name each once")
+            raise InputError(f"a label appears twice under {column}, {quote(value)}; name each once")
         return labels
 
 
@@ -84,7 +84,7 @@ def _written_list(text, column):
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         pass
     raise InputError(
-        f"{column} holds {text[:60]!r}, a list written as text that can't be read; write lists into JSON lines or "
+        f"{column} holds {quote(text)}, a list written as text that can't be read; write lists into JSON lines or "
         "Parquet, or labels with a separator between them"
     )
 
@@ -96,7 +96,7 @@ def _flagged(values, columns, needs_label):
     written = {column: one_value(values, column).strip() for column in columns}
     for column, value in written.items():
         if value.lower() not in _FLAGS:
-            raise InputError(f"{column} holds {value!r}; each of several label columns must hold 1 or 0")
+            raise InputError(f"{shorten(column)} holds {quote(value)}; each of several label columns must hold 1 or 0")
     return tuple(column for column, value in written.items() if _FLAGS[value.lower()])
 
 

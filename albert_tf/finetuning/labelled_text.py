@@ -10,11 +10,11 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import read_texts
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.label_sets import looks_like_list
 from albert_tf.finetuning.task import CUT
-from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, tell_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import is_missing, joined_text, one_value, plain_labels
 from albert_tf.text_fields import columns_of, describe_columns
@@ -160,16 +160,17 @@ def _describe_file(row_file, found, files, text_columns, label_columns, examples
         meaning += f", {files.label_column} the {kind}"
         if names := row_file.label_names.get(files.label_column):
             more = ", ..." if len(names) > _MOST_NAMED else ""
-            meaning += f" by its name ({', '.join(names[:_MOST_NAMED])}{more})"
+            meaning += f" by its name ({', '.join(map(shorten, names[:_MOST_NAMED]))}{more})"
     unread = [str(name) for name in found if name not in used]
     if unread:
         more = ", ..." if len(unread) > _MOST_NAMED else ""
-        meaning += f"; {', '.join(unread[:_MOST_NAMED])}{more} not read"
+        meaning += f"; {', '.join(map(shorten, unread[:_MOST_NAMED]))}{more} not read"
     header = ", no header" if files.columns else ""
     first = examples[0]
     shown = " | ".join(map(shorten, first.columns.values()))
     if first.label is not None:
-        shown += f" -> {first.label if isinstance(first.label, str) else ' and '.join(first.label) or 'no label'}"
+        label = first.label if isinstance(first.label, str) else " and ".join(first.label)
+        shown += f" -> {shorten(label or 'no label')}"
     return f"{row_file.path}: {counted(len(examples), 'row')}, {row_file.form}{header}; {meaning}\n  the first: {shown}"
 
 

@@ -2,7 +2,7 @@
 
 import collections
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.rows.bad_rows import counted
 
@@ -22,11 +22,11 @@ def check_labels(labels: tuple[str, ...], source: str) -> None:
     """
     doubled = [label for label, count in collections.Counter(labels).items() if count > 1]
     if doubled:
-        raise InputError(f"{source}: the label {doubled[0]!r} appears twice; name each label once")
+        raise InputError(f"{source}: the label {quote(doubled[0])} appears twice; name each label once")
     if "" in labels:
         raise InputError(f"{source}: a label is empty; give it a name, or remove it")
     if len(labels) < 2:
-        raise InputError(f"{source}: {', '.join(map(repr, labels))} is the only label; a classifier needs two or more")
+        raise InputError(f"{source}: {', '.join(map(quote, labels))} is the only label; a classifier needs two or more")
 
 
 def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
 def _describe_counts(path, counts):
     """Returns the labels in order, each with its number of examples; of many the most frequent."""
     named = list(counts.items()) if len(counts) <= _MOST_NAMED else counts.most_common(_MOST_NAMED)
-    text = ", ".join(f"{label} ({count:,})" for label, count in named)
+    text = ", ".join(f"{shorten(label)} ({count:,})" for label, count in named)
     rest = f", and {len(counts) - len(named):,} more" if len(counts) > len(named) else ""
     return f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.label_sets import (
@@ -86,7 +86,7 @@ class MultiLabel(LabelledTextTask):
 
     def differs_from(self, other):
         if set(other.labels) != set(self.labels):
-            return f"has the labels {', '.join(other.labels)}, but here they are {', '.join(self.labels)}"
+            return f"has the labels {listed(other.labels)}, but here they are {listed(self.labels)}"
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):
@@ -98,7 +98,7 @@ class MultiLabel(LabelledTextTask):
         if unknown is None:
             return None
         return (
-            f"label {unknown!r} is not in the list {', '.join(self.labels)} (labels are separated by "
+            f"label {quote(unknown)} is not in the list {listed(self.labels)} (labels are separated by "
             f"{self._separator!r}, as `label_separator` says)"
         )
 
@@ -167,7 +167,7 @@ class MultiLabel(LabelledTextTask):
         choices = [frequent[: 1 + number] for number in range(len(frequent))]
         scores = [self.score(examples, [{"labels": choice}] * len(examples)) for choice in choices]
         best = max(range(len(choices)), key=lambda number: scores[number][self.selection_metric])
-        named = "every label" if best + 1 == len(frequent) > 1 else ", ".join(map(repr, choices[best][:10]))
+        named = "every label" if best + 1 == len(frequent) > 1 else ", ".join(map(quote, choices[best][:10]))
         return f"always {named}", scores[best]
 
     def linear_model(self):
@@ -219,7 +219,7 @@ class MultiLabel(LabelledTextTask):
 def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> str:
     """Returns how often each label occurs in a file, how many texts have none, and how many labels a text has."""
     counts = collections.Counter(label for example in examples for label in example.label)
-    named = ", ".join(f"{label} ({counts[label]:,})" for label in labels[:50]) + (", ..." if len(labels) > 50 else "")
+    named = listed(f"{shorten(label)} ({counts[label]:,})" for label in labels)
     without = sum(not example.label for example in examples)
     mean = math.fsum(counts.values()) / len(examples)
     return (

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import quote
 from albert_tf.finetuning.datasets import DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
@@ -53,7 +54,7 @@ class Regression(LabelledTextTask):
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
     def reason_against(self, label):
-        return f"{label!r} is not a number" if _number(label) is None else None
+        return f"{quote(label)} is not a number" if _number(label) is None else None
 
     def label_values(self, examples):
         """Returns the numbers, float32 [T]."""

@@ -5,7 +5,7 @@ import types
 import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import gfile_for, read_json
 from albert_tf.finetuning.elsewhere import not_computed_elsewhere
 from albert_tf.interchange.portable_model import Caveat, PortableModel
@@ -114,7 +114,7 @@ def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typi
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known[0]) not in (*known, None):
             raise InputError(
-                f"{source}: {name}={str(values[name])[:40]} is not supported: models of albert_tf compute only {name}="
+                f"{source}: {name}={shorten(values[name])} is not supported: models of albert_tf compute only {name}="
                 f"{known[0]}; this model can't be converted"
             )
     return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
@@ -138,7 +138,7 @@ def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:
         return []
     values = read_json(path, "the settings of generation")
     said = [name for name, value in values.items() if name not in _NOT_OF_CHOICES and value not in (None, False)]
-    given = ", ".join(f"{name}={str(values[name])[:20]}" for name in sorted(said))
+    given = ", ".join(f"{name}={shorten(values[name])}" for name in sorted(said))
     return [Caveat(f"{path} is not obeyed; pass what is meant to generate: {given}")] if said else []
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.google_names import DISCRIMINATOR, GENERATOR, electra_naming
@@ -51,7 +51,7 @@ def read_electra(
     """
     values = read_json(config_file, "the model config")
     if values.get("model_type", "electra") != "electra":
-        given = str(values["model_type"])[:40]
+        given = shorten(values["model_type"])
         raise InputError(f"{config_file}: model_type={given}, and {checkpoint} is of ELECTRA; name the config of that")
     config = read_config(values, _FAMILY, found, config_file)
     network = GENERATOR if values.get("architectures") == [_GENERATOR_CLASS] else DISCRIMINATOR

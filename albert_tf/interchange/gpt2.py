@@ -13,7 +13,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.interchange.portable_model import Weight
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 
@@ -68,7 +68,7 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
     rates = values.get("embd_pdrop", 0.1), values.get("resid_pdrop", 0.1)
     if rates[0] != rates[1]:
         raise InputError(
-            f"{source}: embd_pdrop={str(rates[0])[:40]} and resid_pdrop={str(rates[1])[:40]} are one rate in models of "
+            f"{source}: embd_pdrop={shorten(rates[0])} and resid_pdrop={shorten(rates[1])} are one rate in models of "
             "albert_tf; make them equal"
         )
     values = {name: value for name, value in values.items() if not name.startswith("summary_")}

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote
 from albert_tf.files import name_in_folder, read_json, write_json
 from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
@@ -84,7 +84,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     model.vectors, of_vectors = read_vectors(path)
     model.notes += [*of_vectors, *_unread_head(values, model, taken), *foreign_config.of_generation(path, config)]
     if unknown := foreign_config.unknown_keys(values, family.names_in_config.values()):
-        model.notes.append(Caveat(f"{config_file}: ignored, because they are unknown: {', '.join(unknown)}"))
+        model.notes.append(Caveat(f"{config_file}: ignored, because they are unknown: {listed(unknown)}"))
     if head.outputs and isinstance(values.get(OWN_SETTINGS), dict):
         _take_own_settings(model, values[OWN_SETTINGS], head.outputs, config_file)
     return model
@@ -163,14 +163,14 @@ def _read_shards(folder, index):
     for file in places.values():
         path = name_in_folder(folder, file, index)
         if not file.endswith(".safetensors"):
-            raise InputError(f"{index} names {file[:80]!r}, which is not a safetensors file; correct the name")
+            raise InputError(f"{index} names {quote(file)}, which is not a safetensors file; correct the name")
         if not tf.io.gfile.exists(path):
             raise InputError(f"{index} names {file}, which is not beside it; fetch all parts of the checkpoint")
         if file not in shards:
             shards[file] = read_safetensors(path)
     for name, file in places.items():
         if name not in shards[file]:
-            raise InputError(f"{index} says that {name[:80]!r} is in {file}, which does not hold it; fetch both again")
+            raise InputError(f"{index} says that {quote(name)} is in {file}, which does not hold it; fetch both again")
     return {name: shards[file][name] for name, file in places.items()}
 
 

@@ -4,7 +4,7 @@ import collections.abc
 import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS, Family
@@ -43,7 +43,7 @@ def find_family(values: dict[str, typing.Any], source: str) -> Family:
             f'"model_type": "bert"; {", ".join(FAMILIES)} can be converted'
         )
     if family is None:
-        given = str(values.get("model_type"))[:40]
+        given = shorten(values.get("model_type"))
         raise InputError(f"{source}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
     return family
 
@@ -90,9 +90,7 @@ def read_config(
     names = family.names_in_config
     activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise InputError(
-            f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
-        )
+        raise InputError(f"{source}: hidden_act={shorten(activation)} can't be converted; {', '.join(ACTIVATIONS)} can")
     names |= {name: name for name in foreign_config.OWN_FIELDS}
     fields = {**family.defaults, **{ours: values[theirs] for ours, theirs in names.items() if theirs in values}}
     fields["hidden_act"] = ACTIVATIONS[activation]
@@ -106,7 +104,7 @@ def read_config(
     if family.counts_positions_by_pad:
         pad_id = values.get("pad_token_id", 1)
         if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
-            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
+            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {shorten(pad_id)}")
         fields["position_offset"] = pad_id + 1
         fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
     try:

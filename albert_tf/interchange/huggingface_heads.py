@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.interchange.huggingface_names import CLASSES
@@ -91,7 +91,7 @@ def _gives_probability(values, source):
         return values.get("problem_type") != "regression"
     kind = name.rpartition(".")[2]
     if kind not in ("Identity", "Sigmoid"):
-        raise InputError(f"{source}: the activation {name[:60]} of a cross-encoder is not computed by albert_tf")
+        raise InputError(f"{source}: the activation {shorten(name)} of a cross-encoder is not computed by albert_tf")
     return kind == "Sigmoid"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.portable_model import (
@@ -128,7 +128,7 @@ def _own_fields(folder):
 
 def _read_config(values, own, source):
     if values.get("class_name") != "AlbertBackbone" or not isinstance(values.get("config"), dict):
-        raise InputError(f"{source}: {str(values.get('class_name'))[:40]} can't be converted; an AlbertBackbone can")
+        raise InputError(f"{source}: {shorten(values.get('class_name'))} can't be converted; an AlbertBackbone can")
     given = {**_DEFAULTS, **values["config"]}
     lacking = [theirs for theirs in _FIELDS.values() if theirs not in given]
     if lacking:

@@ -8,7 +8,7 @@ import numpy as np
 
 from albert_tf.checkpoint_files import CheckpointReader
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.interchange.variables import Entry, Naming, entries, num_blocks, projects
 from albert_tf.tokenization import Tokenizer
 
@@ -240,7 +240,7 @@ def take_weights(
     extra = [name for name in left if encoder_prefix and name.startswith(encoder_prefix)]
     if extra:
         raise InputError(
-            f"{source}: {extra[0]} is not part of the encoder that the config beside it describes; replace it "
+            f"{source}: {shorten(extra[0])} is not part of the encoder that the config beside it describes; replace it "
             "with the config that the weights were made with"
         )
     if not projects(config) and naming.always_projects:

@@ -14,7 +14,7 @@ import tempfile
 
 import numpy as np
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, quote, shorten
 from albert_tf.files import reading
 from albert_tf.interchange.portable_model import Weight
 
@@ -49,7 +49,7 @@ def _weight(path, copy, name, tensor):
     """Returns a tensor of a file, which is read as a whole or row by row."""
     shape, dtype = tuple(tensor.get_shape()), tensor.get_dtype()
     if dtype not in _DTYPES:
-        raise InputError(f"{path}: {name[:80]!r} has the dtype {dtype}, which can't be read; save it as F32")
+        raise InputError(f"{path}: {quote(name)} has the dtype {shorten(dtype)}, which can't be read; save it as F32")
     load = functools.partial(_load, path, copy, name)
     return Weight(shape, load, load if shape else None)
 

@@ -4,7 +4,7 @@ import json
 import os
 import typing
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import gfile_for, name_in_folder, read_json, read_text
 from albert_tf.interchange.portable_model import Caveat
 from albert_tf.json_types import check_types
@@ -65,7 +65,8 @@ def _read(folder):
         raise InputError(f"{path} doesn't list modules with their type") from error
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0].get("path"):
         raise InputError(
-            f"{path} lists {', '.join(kinds)[:80]}; only a Transformer in this folder, Pooling and Normalize are read"
+            f"{path} lists {shorten(', '.join(kinds))}; only a Transformer in this folder, Pooling and Normalize are "
+            "read"
         )
     for module in modules:
         _check(module, MODULES_FILE, path)
@@ -79,7 +80,7 @@ def _read(folder):
     )
     modes += [pooling["pooling_mode"]] if "pooling_mode" in pooling else []
     if len(modes) != 1 or modes[0] not in _MODES:
-        raise InputError(f"{place}: the pooling {' and '.join(map(str, modes))[:80]} is none of cls and mean")
+        raise InputError(f"{place}: the pooling {shorten(' and '.join(map(str, modes)))} is none of cls and mean")
     found = {"pooling": _MODES[modes[0]], "normalize": "Normalize" in kinds}
     for name in _ONLY:
         place = os.path.join(folder, name)
@@ -96,4 +97,4 @@ def _check(values, name, path):
     only = _ONLY.get(name, {})
     for key, value in values.items():
         if value not in only[key] if key in only else key not in (*WITHOUT_EFFECT[name], *_READ.get(name, ())):
-            raise InputError(f"{path}: {key}={value!r:.60} is not known")
+            raise InputError(f"{path}: {shorten(key)}={quote(value)} is not known")

@@ -4,7 +4,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, KOBERT, XLM_ROBERTA, Kind
@@ -151,14 +151,14 @@ def _check_keras_hub(folder):
         config, class_name = values.get("config"), str(values.get("class_name"))
         if not isinstance(config, dict) or not class_name.startswith("Albert"):
             raise InputError(
-                f"{path}: class_name={class_name[:40]} gives other ids than albert_tf's tokenizer; only "
+                f"{path}: class_name={shorten(class_name)} gives other ids than albert_tf's tokenizer; only "
                 "AlbertTokenizer can be converted"
             )
         for key, value in only.items():
             if config.get(key) not in (None, value):
-                said = str(config[key])[:40]
+                said = shorten(config[key])
                 raise InputError(f"{path}: {key}={said} gives other ids than albert_tf's tokenizer, which has {value}")
         unknown = sorted(config.keys() - {*only, *_WITHOUT_EFFECT})
         if unknown:
-            notes.append(f"{path}: ignored, because they are unknown: {', '.join(unknown)}")
+            notes.append(f"{path}: ignored, because they are unknown: {listed(unknown)}")
     return tuple(notes)

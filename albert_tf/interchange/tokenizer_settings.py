@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import Caveat, ReadOptions
 from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE, MAX_CHARACTERS, Kind
@@ -56,24 +56,24 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
         value = _content(settings.get(key))
         if value is not None and value not in allowed:
             raise InputError(
-                f"{path}: {key}={value!r:.80} gives other ids than albert_tf's tokenizer, which has {allowed[0]!r}"
+                f"{path}: {key}={quote(value)} gives other ids than albert_tf's tokenizer, which has {allowed[0]!r}"
             )
     if settings.get("truncation_side", "right") != "right":
         raise InputError(
-            f"{path}: truncation_side={str(settings['truncation_side'])[:40]} cuts the beginnings of long texts off, "
+            f"{path}: truncation_side={shorten(settings['truncation_side'])} cuts the beginnings of long texts off, "
             "and albert_tf their ends; it can't be converted"
         )
     _check_class(settings.get(_CLASS), path, kind)
     added = settings.get("added_tokens_decoder") or {}
     if not isinstance(added, dict):
-        raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
+        raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {shorten(added)}")
     for token in added.values():
         _check_added(token, f"{path}: added_tokens_decoder", _special_tokens(kind))
     known = {*kind.only, *kind.read, *_READ, *WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
         return ()
-    return (Caveat(f"{path}: ignored, because they are unknown: {', '.join(sorted(unknown))}"),)
+    return (Caveat(f"{path}: ignored, because they are unknown: {listed(sorted(unknown))}"),)
 
 
 def check_configs(folder: str, kind: Kind) -> list[str]:
@@ -106,7 +106,7 @@ def read_max_length(folder: str) -> int | None:
     length = settings.get("model_max_length", settings.get("max_len"))
     if length is not None and (type(length) not in (int, float) or not length >= 1):
         raise InputError(
-            f"{os.path.join(folder, CONFIG_FILE)}: model_max_length must be a number from 1. Received: {length!r:.40}"
+            f"{os.path.join(folder, CONFIG_FILE)}: model_max_length must be a number from 1. Received: {quote(length)}"
         )
     return None if length is None or length > _MOST_POSITIONS else int(length)
 
@@ -115,7 +115,7 @@ def _check_class(name, path, kind):
     name = name or kind.classes[0]
     if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
         raise InputError(
-            f"{path}: tokenizer_class={name!r} gives other ids than albert_tf's tokenizer; only "
+            f"{path}: tokenizer_class={quote(name)} gives other ids than albert_tf's tokenizer; only "
             f"{kind.classes[0]} can be converted"
         )
 
@@ -137,13 +137,15 @@ def check_backend(values: dict, path: str) -> dict:
     _part(values, "pre_tokenizer", ("BertPreTokenizer",), path)
     for key, needed in (("clean_text", True), ("handle_chinese_chars", True)):
         if normalizer.get(key, needed) is not needed:
-            raise InputError(f"{path}: normalizer.{key}={normalizer[key]!r} can't be kept; in albert_tf it is {needed}")
+            raise InputError(
+                f"{path}: normalizer.{key}={quote(normalizer[key])} can't be kept; in albert_tf it is {needed}"
+            )
     model = values["model"]
     if model.get("unk_token", UNK) != UNK:
-        raise InputError(f"{path}: model.unk_token={model['unk_token']!r} can't be kept; in albert_tf it is {UNK}")
+        raise InputError(f"{path}: model.unk_token={quote(model['unk_token'])} can't be kept; in albert_tf it is {UNK}")
     limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if type(limit) is not int or limit < 1:
-        raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
+        raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {quote(limit)}")
     is_named = check_added_tokens(values, path, SPECIAL_TOKENS)
     _check_post_processor(values.get("post_processor"), path)
     return {
@@ -165,7 +167,7 @@ def check_added_tokens(values: dict, path: str, special: collections.abc.Sequenc
     """
     added = values.get("added_tokens") or []
     if not isinstance(added, list):
-        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
+        raise InputError(f"{path}: added_tokens must be a list. Received: {shorten(added)}")
     for token in added:
         _check_added(token, f"{path}: added_tokens", special)
     found = {_content(token) for token in added}
@@ -251,7 +253,8 @@ def _part(values, key, allowed, path):
     kind = part.get("type") if isinstance(part, dict) else part
     if kind not in allowed:
         raise InputError(
-            f"{path}: {key} is {kind or 'missing'}, not {allowed[0]}, and so gives other ids than albert_tf's tokenizer"
+            f"{path}: {key} is {shorten(kind or 'missing')}, not {allowed[0]}, and so gives other ids than albert_tf's "
+            "tokenizer"
         )
     return part
 
@@ -260,7 +263,7 @@ def _check_added(token, place, special):
     content = _content(token)
     if content not in special:
         raise InputError(
-            f"{place} holds {content!r:.80}, which is matched in texts; albert_tf's tokenizer has no such tokens"
+            f"{place} holds {quote(content)}, which is matched in texts; albert_tf's tokenizer has no such tokens"
         )
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
         # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
@@ -278,7 +281,7 @@ def _check_post_processor(processor, path):
         is_of_bert = False
     if not is_of_bert:
         raise InputError(
-            f"{path}: post_processor is {str(kind or 'missing')[:40]} and doesn't put texts between [CLS] and [SEP] as "
+            f"{path}: post_processor is {shorten(kind or 'missing')} and doesn't put texts between [CLS] and [SEP] as "
             "BERT's does ([CLS] A [SEP] B [SEP])"
         )
 

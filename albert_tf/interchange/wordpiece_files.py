@@ -4,7 +4,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json, read_text
 from albert_tf.interchange.portable_model import Caveat, ReadOptions
 from albert_tf.interchange.tokenizer_kinds import BERT
@@ -131,7 +131,7 @@ def _from_tokenizers_library(values, path):
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise InputError(f"{path} holds no WordPiece vocabulary")
     if model.get("type", "WordPiece") != "WordPiece":
-        raise _other_pieces(path, str(model["type"])[:40])
+        raise _other_pieces(path, shorten(model["type"]))
     if model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
         raise InputError(f"{path} holds no WordPiece vocabulary with {CONTINUATION_PREFIX}")
     switches = check_backend(values, path)

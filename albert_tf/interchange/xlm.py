@@ -8,7 +8,7 @@ on text that was lower-cased and lost its accents (which takes Hangul apart), is
 import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 
 # Keys that ask for what our models don't compute, and the values that ask for nothing of it.
 _ONLY_VALUES = {"asm": False, "is_encoder": True}
@@ -24,7 +24,7 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known) != known:
             raise InputError(
-                f"{source}: {name}={str(values[name])[:40]} is not supported: models of albert_tf compute only {name}="
+                f"{source}: {name}={shorten(values[name])} is not supported: models of albert_tf compute only {name}="
                 f"{known}; this model can't be converted"
             )
     languages, hidden_size = values.get("n_langs", 1), values.get("emb_dim", 2048)

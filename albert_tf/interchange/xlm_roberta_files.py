@@ -9,7 +9,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizer_settings import check_added_tokens, choose, template_of
@@ -113,9 +113,7 @@ def _read_normalizer(values, path):
     tables = [step.get("precompiled_charsmap") for step in steps if step.get("type") == "Precompiled"]
     for step in steps:
         if not (step.get("type") == "Precompiled" or _takes_spaces_away(step) or _marks_spaces(step)):
-            raise InputError(
-                f"{path}: the step {str(step.get('type'))[:40]} gives other ids than albert_tf's tokenizer"
-            )
+            raise InputError(f"{path}: the step {shorten(step.get('type'))} gives other ids than albert_tf's tokenizer")
     if len(tables) > 1 or not any(map(_marks_spaces, steps)):
         raise InputError(f"{path}: XLM-RoBERTa's has at most one Precompiled, and a Metaspace; this gives other ids")
     try:

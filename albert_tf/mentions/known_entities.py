@@ -10,7 +10,7 @@ import unicodedata
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_bytes, read_text
 from albert_tf.mentions.names import NameList
 from albert_tf.mentions.trie import Trie, TrieSizes, build_trie
@@ -125,7 +125,7 @@ def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[st
         )
     if len(set(entities)) < len(entities):
         twice = collections.Counter(entities).most_common(1)[0][0]
-        raise InputError(f"{source}: {twice} appears in {ENTITIES_FILE} twice; remove one, and its vector")
+        raise InputError(f"{source}: {shorten(twice)} appears in {ENTITIES_FILE} twice; remove one, and its vector")
     with np.errstate(over="ignore"):  # which is refused
         vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():

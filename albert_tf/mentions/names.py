@@ -6,7 +6,7 @@ import hashlib
 import os
 import unicodedata
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import read_text
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import UNK
@@ -15,8 +15,6 @@ from albert_tf.tokenization.vocabulary import UNK
 MAX_PIECES_OF_NAME = 32
 
 _REPEATED = "has the pieces of another name"
-
-_LONGEST_SHOWN = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +72,7 @@ class NameList:
         if not kept:
             name, reason = next(iter(left_out.items()))
             raise InputError(
-                f"{source}: no name can be found by this vocabulary ({_shown(name)} {reason}); give other names"
+                f"{source}: no name can be found by this vocabulary ({shorten(name)} {reason}); give other names"
             )
         return cls(
             names=tuple(name for name, _ in kept.values()),
@@ -88,7 +86,7 @@ class NameList:
         """Returns how many names are left out and why, for people; "" if none is."""
         reasons = collections.Counter(self.left_out.values())
         examples = {reason: name for name, reason in reversed(self.left_out.items())}
-        return "; ".join(f"{count:,} {reason}, as {_shown(examples[reason])}" for reason, count in reasons.items())
+        return "; ".join(f"{count:,} {reason}, as {shorten(examples[reason])}" for reason, count in reasons.items())
 
 
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
@@ -106,10 +104,10 @@ def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
         name, *identifiers = (unicodedata.normalize("NFC", part).strip() for part in line.split("\t"))
         if not _is_one_line(name) or len(identifiers) > 1:
             raise InputError(
-                f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {_shown(repr(line))}"
+                f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {quote(line)}"
             )
         if name in lines:
-            raise InputError(f"{place}: {name} is on line {lines[name]} too; remove one")
+            raise InputError(f"{place}: {shorten(name)} is on line {lines[name]} too; remove one")
         lines[name] = number
         rows.append((name, *(identifiers or [""])))
     return NameList.from_rows(rows, tokenizer, os.fspath(path))
@@ -133,8 +131,3 @@ def _why_left_out(name, pieces, tokenizer):
 
 def _is_one_line(name):
     return len(name.splitlines()) == 1  # which also knows the line ends of other systems
-
-
-def _shown(text):
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -8,7 +8,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import name_in_folder, read_json
 from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
@@ -72,7 +72,7 @@ def read_manifest(path: str) -> dict:
         if (manifest.get(name) or 0) < 0:
             raise InputError(f'{path}: "{name}" must not be below 0. Received: {manifest[name]}')
     for name, split in manifest.get("splits", {}).items():
-        check_types(split, _SPLIT_TYPES, f'{path}, split "{name}"')
+        check_types(split, _SPLIT_TYPES, f'{path}, split "{shorten(name)}"')
     return manifest
 
 
@@ -95,8 +95,8 @@ def packing_of(manifest: dict, source: str) -> Packing:
         expected[MENTIONS_FEATURE] = None
     if declared != expected:
         raise InputError(
-            f"{source}, of version {manifest.get('version')}, declares the features {declared} for the packing "
-            f"{packing.name}, which has {expected} in this version of albert_tf; use that version"
+            f"{source}, of version {manifest.get('version')}, declares the features {shorten(declared)} for the "
+            f"packing {packing.name}, which has {expected} in this version of albert_tf; use that version"
         )
     return packing
 
@@ -121,8 +121,8 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
     unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
     if unit != _PIECE:
         raise InputError(
-            f"{source} says {_REPLACEMENT_UNIT}={unit}, and this version of albert_tf draws for each masked piece "
-            "alone what replaces it; make the shards anew"
+            f"{source} says {_REPLACEMENT_UNIT}={shorten(unit)}, and this version of albert_tf draws for each masked "
+            "piece alone what replaces it; make the shards anew"
         )
     try:
         return MaskingOptions(**options) if options else None

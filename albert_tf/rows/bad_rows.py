@@ -6,10 +6,7 @@ import contextlib
 from albert_tf.errors import InputError
 from albert_tf.verbosity import DETAILS, tell
 
-_LONGEST_SHOWN = 60
 _told: set[str] = set()
-# As a terminal would show them, or not.
-_SPACES = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x1b\x85\u2028\u2029"), " ")
 
 
 class BadRows:
@@ -64,9 +61,3 @@ def tell_once(message: str, level: int = DETAILS) -> None:
 def counted(number: int, what: str) -> str:
     """Returns how many there are of something, as "1 row" or "2,000 rows"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def shorten(text: str) -> str:
-    """Returns the beginning of a text, to be shown in a line."""
-    text = text.translate(_SPACES)
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

@@ -8,7 +8,7 @@ import sys
 import typing
 
 from albert_tf.corpus.tables import TABLE_ENDINGS, label_names, open_table
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, listed, quote, shorten
 from albert_tf.files import write_text
 from albert_tf.rows.lines import MAX_BYTES_PER_LINE, Line, decode, read_lines
 from albert_tf.rows.values import load_json
@@ -102,8 +102,7 @@ class RowFile(collections.abc.Iterable[Row]):
         """
         for name in wanted:
             if name not in found:
-                header = ", ".join(map(str, found))
-                raise InputError(f"{self.path}, line 1: no column named {name}; the header has {header}; {how}")
+                raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
             if found.count(name) > 1:
                 raise InputError(f"{self.path}, line 1: two columns are called {name}; give each a different name")
 
@@ -276,7 +275,9 @@ def _flatten(value):
         for key, item in inner.items():
             name = f"{place}.{key}"
             if name in flat:
-                raise InputError(f'"{name}" is there twice, by itself and inside "{place}"; rename one')
+                raise InputError(
+                    f'"{shorten(name)}" is there twice, by itself and inside "{shorten(place)}"; rename one'
+                )
             flat[name] = item
             if isinstance(item, dict):
                 objects.append((name, item))
@@ -294,5 +295,7 @@ def _label_name(column, value, names):
     if value is None or value == -1:
         return None
     if not isinstance(value, int) or not 0 <= value < len(names):
-        raise InputError(f"{column} holds {value}, but the file names {len(names)} labels, numbered from 0")
+        raise InputError(
+            f"{shorten(column)} holds {quote(value)}, but the file names {len(names)} labels, numbered from 0"
+        )
     return names[value]

@@ -10,7 +10,7 @@ import re
 import typing
 import uuid
 
-from albert_tf.errors import InputError, describe
+from albert_tf.errors import InputError, describe, shorten
 from albert_tf.text_encoding import replace_halves
 
 # How JSON spells the halves of what UTF-16 writes as two.
@@ -32,7 +32,7 @@ def load_json(text: str) -> typing.Any:
     except json.JSONDecodeError:
         raise
     except _RepeatedNameError as error:
-        raise json.JSONDecodeError(f'"{error}" is there twice', text, 0) from error
+        raise json.JSONDecodeError(f'"{shorten(error)}" is there twice', text, 0) from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
         raise json.JSONDecodeError("too many digits or brackets", text, 0) from error
 
@@ -52,7 +52,7 @@ def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> 
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
+        inner = " or ".join(shorten(f"{column}.{key}") for key in list(value)[:5])
         raise InputError(f"{column} holds an object; name a value in it{f', {inner}' if inner else ''}")
     if isinstance(value, list):
         raise InputError(f"{column} holds a list, not one value; name another column")
@@ -97,7 +97,9 @@ def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) ->
         return json_value({column: value.tolist()}, column)
     if isinstance(value, list | tuple):
         return [json_value({column: each}, column) for each in value]
-    raise InputError(f"{column} holds {describe(value)}, which can't be written into an answer; leave the column out")
+    raise InputError(
+        f"{shorten(column)} holds {describe(value)}, which can't be written into an answer; leave the column out"
+    )
 
 
 def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:

@@ -20,6 +20,8 @@ from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, 
 # What every request may hold even while all together hold too much, so that small ones are answered still.
 _FREE_BYTES = 65_536
 _PIECE_BYTES = 65_536
+# The loop waits for the parsing of so much; of more it takes longer than to ask a thread.
+_LARGE_BYTES = 65_536
 # Some models compute as much longer as a text is longer, and meanwhile all others wait.
 _MAX_BATCH_BYTES = 16_384
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -38,7 +40,7 @@ class Application:
 
     def __init__(self, model: Export, name: str, options: ServerOptions):
         self.options, self.answers, self.num_requests, self.is_stopping = options, collections.Counter(), 0, False
-        self._model, self._held_bytes = model, 0
+        self._model, self._held_bytes, self._parsing = model, 0, asyncio.Lock()
         self._registry = CollectorRegistry()
         batch_sizes = Histogram("batch_size_texts", "Texts of a batch.", registry=self._registry, buckets=_SIZES)
         seconds = {"buckets": _SECONDS, "registry": self._registry, "labelnames": ["model_name"]}
@@ -109,17 +111,7 @@ class Application:
 
     async def _predict(self, request):
         begin = time.perf_counter()
-        body = await self._read(request)
-        gc.disable()  # it would look at the many lists of a hostile request again and again
-        try:
-            signature, rows, has_rows = protocol.parse_request(
-                body, self._model, self.options.max_texts, self.options.max_characters
-            )
-        except RefusedError as error:
-            raise error.with_traceback(None) from None  # it holds the lists
-        finally:
-            gc.enable()
-        del body
+        signature, rows, has_rows = await self._parse(await self._read(request))
 
         def hold(values):
             self._hold(request.scope, sum(len(output) for value in values for output in value.values()))
@@ -127,6 +119,19 @@ class Application:
         answer = protocol.format_answer(await self._batcher.ask(signature, rows, hold), has_rows)
         self._seconds.observe(time.perf_counter() - begin)
         return Response(answer, media_type="application/json")
+
+    async def _parse(self, body):
+        """Parses a request, a large one in a thread: it counts as held until that ends, even if its client leaves."""
+        limits = self.options.max_texts, self.options.max_characters
+        if len(body) <= _LARGE_BYTES:
+            return protocol.parse_request(body, self._model, *limits)
+        async with self._parsing:  # one at a time, for each may become many times as large
+            parsed = asyncio.get_running_loop().run_in_executor(None, _parse_large, body, self._model, *limits)
+            try:
+                return await asyncio.shield(parsed)
+            finally:
+                await asyncio.wait([parsed])
+                del parsed  # its error would hold itself
 
     def _compute(self, signature, rows):
         """Computes a batch; its answers become JSON here, in a thread, for that of large ones takes long."""
@@ -162,6 +167,16 @@ class Application:
             raise RefusedError(503, "the server holds too much for other requests; try again, or send less at once")
         self._held_bytes += counted
         scope["num_bytes"] += num_bytes
+
+
+def _parse_large(body, model, *limits):
+    gc.disable()  # it would look at the many lists of a hostile request again and again
+    try:
+        return protocol.parse_request(body, model, *limits)
+    except RefusedError as error:
+        raise error.with_traceback(None) from None  # it holds the lists
+    finally:
+        gc.enable()
 
 
 def _check_head(scope):

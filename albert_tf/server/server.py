@@ -24,6 +24,8 @@ from albert_tf.server.options import MAX_HEAD_BYTES, RefusedError, ServerOptions
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
 
+# Nothing more comes of this client. Where poll knows no such event, POLLHUP says it.
+_HAS_LEFT = getattr(select, "POLLRDHUP", select.POLLHUP)
 # What is read of a connection, and parsed, before the others take their turn.
 _READ_BYTES = 16_384
 # How many more connections than allowed are told so; any further one is closed.
@@ -77,13 +79,13 @@ class _Connection(H11Protocol):
 
     def shutdown(self):
         """Ends the connection if its client has asked nothing that is not answered."""
-        poll = select.poll()
-        poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
-        if not self.is_answering() and not self.transport.is_closing() and not poll.poll(0):
+        if not self.is_answering() and not self.transport.is_closing() and not self._tells(select.POLLIN):
             self.transport.close()
 
     def end_if_late(self):
-        """Ends the connection if the server has waited for its client for too long."""
+        """Ends the connection if its client has left, or the server has waited for it for too long."""
+        if self.flow.read_paused and self._tells(_HAS_LEFT):
+            self.transport.close()  # as asyncio does, which sees it only where it reads
         timeout = self.app.options.request_timeout
         if self.loop.time() - self._waits_since < timeout:
             return
@@ -91,6 +93,12 @@ class _Connection(H11Protocol):
             self.abandon()
         elif self.cycle.more_body:
             self.refuse(RefusedError(408, f"the request did not arrive within {timeout:g} seconds; send it again"))
+
+    def _tells(self, event):
+        """Returns whether the socket has an event for poll, or an error."""
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket"), event)
+        return bool(poll.poll(0))
 
     def is_answering(self):
         """Returns whether its client waits for an answer."""

@@ -12,7 +12,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote
 from albert_tf.files import read_json, write_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
@@ -99,7 +99,7 @@ class Tokenizer(abc.ABC):
         segments = [text] if text_pair is None else [text, text_pair]
         for segment in segments:
             if not isinstance(segment, (list, tuple)) or not all(isinstance(each, str) for each in segment):
-                raise InputError(f"text and text_pair must be lists of strings. Received: {str(segment)[:40]!r}")
+                raise InputError(f"text and text_pair must be lists of strings. Received: {quote(segment)}")
         check_pairs(text, text_pair)
         ids = [self.encode_ids(list(segment)) for segment in segments]
         return pack_segments(ids, self.vocabulary, np.iinfo(np.int32).max, pads_to_longest=True)
@@ -227,7 +227,7 @@ class Tokenizer(abc.ABC):
         different = [name for name, value in {**self._later_settings, **saved}.items() if mine.get(name) != value]
         if different:
             raise InputError(
-                f"{settings_file}, beside the vocabulary, has other values of {', '.join(different)}; use "
+                f"{settings_file}, beside the vocabulary, has other values of {listed(different)}; use "
                 f"{type(self).__name__}.load with the folder's name, which reads them"
             )
 
@@ -252,7 +252,7 @@ class Tokenizer(abc.ABC):
         _, *names = inspect.signature(cls).parameters
         unknown = settings.keys() - set(names)
         if unknown:
-            raise InputError(f"{path}: there is no setting {', '.join(sorted(unknown))}; remove the unknown setting")
+            raise InputError(f"{path}: there is no setting {listed(sorted(unknown))}; remove the unknown setting")
         try:
             return cls(first_argument, **settings)
         except InputError as error:
@@ -271,4 +271,4 @@ def check_switches(switches: dict) -> None:
     """
     for name, value in switches.items():
         if not isinstance(value, bool):
-            raise InputError(f"{name} must be true or false. Received: {value!r}")
+            raise InputError(f"{name} must be true or false. Received: {quote(value)}")

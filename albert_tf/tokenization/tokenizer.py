@@ -7,7 +7,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 from albert_tf.files import read_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization import words
@@ -244,9 +244,9 @@ class KoreanWordPieceTokenizer(Tokenizer):
     def _check_form(self):
         form, limit = self.normalization.form, self.max_characters_per_word
         if form not in FORMS:
-            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {form!r}")
+            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {quote(form)}")
         if limit is not None and (type(limit) is not int or limit < 1):
-            raise InputError(f"max_characters_per_word must be a number from 1. Received: {limit!r}")
+            raise InputError(f"max_characters_per_word must be a number from 1. Received: {quote(limit)}")
         if self.normalization.special_tokens_in_text:
             if form != "bert":
                 raise InputError("special_tokens_in_text works only with form=bert")

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_text, write_text
 from albert_tf.pair_truncation import ODD_TO_SECOND, check_truncation
 
@@ -51,8 +51,8 @@ class Vocabulary:
                 )
             if piece in self._ids:
                 raise InputError(
-                    f"{source}, line {piece_id + 1}: {piece} is on line {self._ids[piece] + 1} too; remove one, "
-                    "or if a model was trained with this file, write [unused0] in place of the first one"
+                    f"{source}, line {piece_id + 1}: {shorten(piece)} is on line {self._ids[piece] + 1} too; remove "
+                    "one, or if a model was trained with this file, write [unused0] in place of the first one"
                 )
             self._ids[piece] = piece_id
         self.require(UNK)

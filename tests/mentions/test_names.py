@@ -42,7 +42,7 @@ def test_names_that_no_piece_spells_are_left_out_and_counted(tokenizer, tmp_path
         "3 has a word that the vocabulary can't spell, as 김유신",
         "1 has the pieces of another name, as lg",
         "1 has no piece, as \u200b",
-        f"1 has more than {MAX_PIECES_OF_NAME} pieces, as {too_long[:60]}...",
+        f"1 has more than {MAX_PIECES_OF_NAME} pieces, as {too_long[:100]}...",
     ]
 
 
@@ -71,7 +71,7 @@ def test_name_of_several_lines_is_left_out(tokenizer):
         ("서울\tLC\tCity\n", "names.txt, line 1: it must be a name"),
         ("서울\n이순신\r서울", "names.txt, line 2: it must be a name, .* Received: '이순신\\\\r서울'$"),
         ("서울\x0b이순신", "names.txt, line 1: it must be a name"),
-        ("서울 " * 1000, f"names.txt: no name can be .*[(]{'서울 ' * 20}\\.\\.\\. has more than"),
+        ("서울 " * 1000, f"names.txt: no name can be .*[(]{('서울 ' * 50)[:100]}\\.\\.\\. has more than"),
         ("서울\t\t" * 1000, r"names.txt, line 1: it must be a name, .{,160}\.\.\.$"),
         ("김유신\n강감찬\n", "names.txt: no name can be found by this vocabulary"),
     ],

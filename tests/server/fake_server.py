@@ -56,8 +56,8 @@ class FakeModel:
 
 
 class Running:
-    def __init__(self, **options):
-        self.model = FakeModel()
+    def __init__(self, model=None, **options):
+        self.model = model or FakeModel()
         options = ServerOptions(port=0, **options)
         listener = listen(options)
         self.port = listener.getsockname()[1]

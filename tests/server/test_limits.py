@@ -3,10 +3,13 @@
 import contextlib
 import json
 import socket
+import threading
 import time
 
 import pytest
 from fake_server import PREDICT, checksum, read_all, read_answer, request, wait_for
+
+from albert_tf.server import protocol
 
 SMALL = {"instances": ["가"]}
 CHUNKED = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -178,6 +181,53 @@ def test_bodies_on_all_connections_together_have_a_limit_and_small_ones_pass(sta
     assert server.predict(b" " * 500_000).status == 400
 
 
+@pytest.fixture
+def parsing(monkeypatch):
+    """Keeps large requests from being parsed until an event; yields it, and a list of those that began."""
+    may_go_on, begun, parse = threading.Event(), [], protocol.parse_request
+
+    def parse_slowly(body, *limits):
+        if len(body) > 1 << 20:
+            begun.append(len(body))
+            may_go_on.wait(30)
+        return parse(body, *limits)
+
+    monkeypatch.setattr(protocol, "parse_request", parse_slowly)
+    yield may_go_on, begun
+    may_go_on.set()
+
+
+LARGE = b'{"instances": ["a"]' + b" " * (1 << 20) + b"}"
+
+
+def test_nobody_waits_for_the_parsing_of_a_large_request(start, parsing):
+    server, (may_go_on, begun) = start(), parsing
+    with server.connect() as large, server.connect() as other:
+        large.sendall(request(LARGE))
+        wait_for(lambda: begun)
+        assert is_well(server)
+        other.sendall(request(LARGE))
+        wait_for(lambda: server.application._held_bytes > 1_900_000)
+        assert len(begun) == 1 and not may_go_on.is_set()
+        may_go_on.set()
+        for connection in (large, other):
+            assert read_answer(connection).endswith(b'{"predictions":[%d]}' % checksum("a"))
+
+
+def test_request_is_held_until_it_is_parsed_even_if_its_client_leaves(start, parsing):
+    server, (may_go_on, begun) = start(max_held_bytes=4 << 20), parsing
+    for _ in range(2):
+        with server.connect() as leaving:
+            leaving.sendall(request(LARGE))
+            wait_for(lambda: server.application._held_bytes > 900_000)
+            wait_for(lambda: begun)
+    wait_for(lambda: not server.server.server_state.connections)
+    assert len(begun) == 1 and 900_000 < server.application._held_bytes < 1_900_000
+    may_go_on.set()
+    wait_for(lambda: not server.application._held_bytes)
+    assert len(begun) == 1 and is_well(server)
+
+
 def test_answers_are_held_too(start):
     server = start(max_held_bytes=1 << 20, max_request_bytes=1 << 20)
     assert server.predict({"instances": ["a"] * 30, "signature_name": "long"}).status == 503
@@ -202,7 +252,8 @@ def test_too_many_texts_and_those_that_wait_are_refused(start):
         assert read_answer(waiting).startswith(b"HTTP/1.1 200 ")
 
 
-def test_client_that_leaves_is_not_computed(start):
+@pytest.mark.parametrize("num_requests", [1, 3])
+def test_client_that_leaves_is_not_computed(start, num_requests):
     server = start(max_batch_size=1)
     server.model.may_answer.clear()
     with server.connect() as first, server.connect() as second:
@@ -210,7 +261,7 @@ def test_client_that_leaves_is_not_computed(start):
         wait_for(lambda: server.application._batcher._num_running)
         for _ in range(3):
             with server.connect() as leaving:
-                leaving.sendall(request(json.dumps({"instances": ["gone"] * 9}).encode()))
+                leaving.sendall(request(json.dumps({"instances": ["gone"] * 9}).encode()) * num_requests)
                 wait_for(lambda: server.application._batcher._num_waiting > 5)
         wait_for(lambda: server.application._batcher._num_waiting == 1)
         server.model.may_answer.set()

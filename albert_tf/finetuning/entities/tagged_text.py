@@ -5,10 +5,10 @@ import functools
 import itertools
 import re
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.entities.tags import normalize_tag
-from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, tell_once
 from albert_tf.rows.row_file import RowFile
 
 _MOST_NAMED, _UNITS_SHOWN = 10, 8
@@ -133,7 +133,7 @@ def _describe_tags(texts):
     if not tags:
         return "; no tags"
     more = ", ..." if len(tags) > _MOST_NAMED else ""
-    return f"; {counted(len(tags), 'tag')}: {', '.join(tags[:_MOST_NAMED])}{more}"
+    return f"; {counted(len(tags), 'tag')}: {', '.join(map(shorten, tags[:_MOST_NAMED]))}{more}"
 
 
 def _show(text):
@@ -153,7 +153,7 @@ def _tags(values, line):
     try:
         return tuple(map(normalize_tag, values))
     except ValueError as error:
-        raise _BadLineError(line, f"{str(error)!r} is not a tag such as B-PER, PER-B, I-PER or O") from error
+        raise _BadLineError(line, f"{quote(str(error))} is not a tag such as B-PER, PER-B, I-PER or O") from error
 
 
 # Each reader takes (number, line)s, and returns a function for each sentence, which gives it or raises _BadLineError,

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import read_texts
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, shorten
 from albert_tf.files import to_json, write_text
 from albert_tf.finetuning.entities.alignment import (
     IGNORED,
@@ -134,8 +134,8 @@ class Entities(FinetuningTask):
             unknown = set(text.tags or ()) - set(self.labels)
             if unknown:
                 raise InputError(
-                    f"{path}, line {text.line}: the tag {min(unknown)} belongs to none of the types "
-                    f"{', '.join(self.types)}; correct the line, or name all types with `types`"
+                    f"{path}, line {text.line}: the tag {shorten(min(unknown))} belongs to none of the types "
+                    f"{listed(self.types)}; correct the line, or name all types with `types`"
                 )
         return texts
 

@@ -11,7 +11,7 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import is_table
-from albert_tf.errors import InputError, describe
+from albert_tf.errors import InputError, describe, listed, quote
 from albert_tf.finetuning.from_python.label_values import (
     CHECKS,
     LISTS,
@@ -94,7 +94,7 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
         for name in _names_in(data.kind, label):
             if name not in known:
                 raise InputError(
-                    f"`dev`: labels[{number}] has {name!r}, which no training example has; leave it out, or add "
+                    f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out, or add "
                     "such examples to the training data"
                 )
     return found
@@ -177,7 +177,7 @@ def _columns(table, label_column, text_columns):
     for name in (*text_columns, *label_columns):
         if name not in names:
             raise InputError(
-                f"the table has no column {name!r}, but {', '.join(map(str, names))}; name the columns with "
+                f"the table has no column {name!r}, but {listed(names)}; name the columns with "
                 "`labels` and `text_columns`"
             )
     columns = [list(table[name]) for name in text_columns]

@@ -5,7 +5,7 @@ So whoever trains on them reads them as the commands do, and a command can go on
 
 import os
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 from albert_tf.files import to_json, write_text
 from albert_tf.finetuning.from_python.examples import GivenData
 
@@ -40,12 +40,12 @@ def _tagged(data):
             is_word = isinstance(text, list)
             if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
                 raise InputError(
-                    f"texts[{number}]: {unit!r} can't be written to a file of entities; replace each tab or "
+                    f"texts[{number}]: {quote(unit)} can't be written to a file of entities; replace each tab or "
                     "line break by one space, which moves no other character, and leave no spaces at the "
                     "borders of words"
                 )
             if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
-                raise InputError(f"texts[{number}]: {unit!r} is not a word in files of entities; leave it out")
+                raise InputError(f"texts[{number}]: {quote(unit)} is not a word in files of entities; leave it out")
         blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))
     return "\n".join(blocks)
 

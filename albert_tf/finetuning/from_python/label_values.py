@@ -8,7 +8,7 @@ import numbers
 
 import numpy as np
 
-from albert_tf.errors import InputError, describe
+from albert_tf.errors import InputError, describe, quote
 from albert_tf.finetuning.entities.tags import entities_of, normalize_tag
 from albert_tf.rows.values import is_missing
 
@@ -90,7 +90,7 @@ def text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, lis
     try:
         found = entities_of([normalize_tag(tags[place]) for place in places])
     except ValueError as error:
-        raise InputError(f"{str(error)!r} is not a tag such as B-PER, PER-B, I-PER or O; correct it") from error
+        raise InputError(f"{quote(str(error))} is not a tag such as B-PER, PER-B, I-PER or O; correct it") from error
     return "".join(characters), [(places[each.begin], places[each.end - 1] + 1, each.type) for each in found]
 
 
@@ -126,7 +126,7 @@ def _answers(value, text, number):
     for answer, begin in pairs:
         if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
             raise InputError(
-                f"labels[{number}]: {answer[:40]!r} is not in the text at {begin}; correct the answer or its position"
+                f"labels[{number}]: {quote(answer)} is not in the text at {begin}; correct the answer or its position"
             )
     return [(answer, int(begin)) for answer, begin in pairs]
 

@@ -4,9 +4,9 @@ import dataclasses
 import typing
 
 from albert_tf.corpus.tables import TABLE_ENDINGS
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import read_json
-from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, tell_once
 from albert_tf.saved_datasets import is_saved
 
 # What to do with questions in a table, as the hub has SQuAD and KorQuAD.
@@ -86,7 +86,8 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
             question = _read_question(entry, context, title, path, entry_place, needs_answers)
             if question.id in places:
                 raise InputError(
-                    f"{entry_place}: {places[question.id]} has the id {question.id} too; give each question its own id"
+                    f"{entry_place}: {places[question.id]} has the id {shorten(question.id)} too; give each question "
+                    "its own id"
                 )
             places[question.id] = entry_place.removeprefix(f"{path}, ")
             questions.append(question)
@@ -138,7 +139,7 @@ def _entries(content, path, bad_entries):
 def _read_question(entry, context, title, path, place, needs_answers):
     name = "guid" if isinstance(entry, dict) and "id" not in entry and "guid" in entry else "id"  # as KLUE has it
     question_id = _take(entry, name, str, place)
-    place = f"{path}, question {question_id}"
+    place = f"{path}, question {shorten(question_id)}"
     text = _take(entry, "question", str, place)
     is_impossible = _take({"is_impossible": False, **entry}, "is_impossible", bool, place)
     answers = _read_answers(entry, place) if not is_impossible and entry.get("answers") is not None else ()
@@ -167,5 +168,5 @@ def _take(values: typing.Any, name: str, kind: type, place: str) -> typing.Any:
         raise InputError(f'{place}: "{name}" is missing; the file must be in the form of SQuAD')
     value = values[name]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f'{place}: "{name}" must be {_KINDS[kind]}. Received: {value!r:.80}')
+        raise InputError(f'{place}: "{name}" must be {_KINDS[kind]}. Received: {quote(value)}')
     return value

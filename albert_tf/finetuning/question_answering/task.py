@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import write_json
 from albert_tf.finetuning.cut_texts import describe_cuts
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
@@ -82,8 +82,8 @@ class QuestionTask(FinetuningTask):
         impossible = [question for question in questions if question.is_impossible]
         if impossible and needs_labels and not self.may_be_unanswerable:
             raise InputError(
-                f"{path}: {len(impossible):,} questions have no answer, the first of them {impossible[0].id}; pass "
-                "`version_2_with_negative`, or leave them out"
+                f"{path}: {len(impossible):,} questions have no answer, the first of them {shorten(impossible[0].id)}; "
+                "pass `version_2_with_negative`, or leave them out"
             )
         return questions
 
@@ -273,7 +273,7 @@ class QuestionTask(FinetuningTask):
             is_pair = isinstance(value, list | tuple) and len(value) == 2
             if not is_pair or not all(isinstance(text, str) for text in value):
                 raise InputError(
-                    f"input {number} must be a question and the text that answers it. Received: {str(value)[:60]!r}"
+                    f"input {number} must be a question and the text that answers it. Received: {quote(value)}"
                 )
         return [Question(str(number), question, context) for number, (question, context) in enumerate(inputs)]
 

@@ -8,7 +8,7 @@ from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import Chunk, CorpusReader, chunks_of, find_corpus_files
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed, quote
 from albert_tf.files import reading
 from albert_tf.pretraining_data.languages import JOIN, check_sources, languages_of
 from albert_tf.rows.row_file import RowFile
@@ -190,12 +190,12 @@ def _columns_of(path):
         columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
     if len(columns) != 2:
         raise InputError(
-            f"{path} has the columns {', '.join(columns) or '(none)'}, but a pair has two; name these with "
+            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with "
             f"`languages`, such as korean{JOIN}english"
         )
     if any(len(name.split()) > 1 for name in columns):
         raise InputError(
-            f"{path} begins with {' and '.join(map(repr, columns))}, which look like texts, not the names of two "
+            f"{path} begins with {' and '.join(map(quote, columns))}, which look like texts, not the names of two "
             f"languages; write a first line such as korean, tab, english, or name the columns with `languages`"
         )
     check_sources([JOIN.join(columns)])

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json, replacing, sha256_of, write_json
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.progress_line import ProgressLine
@@ -195,7 +195,8 @@ def _check_plan(folder, old, new):
         if then != now:
             if isinstance(then, list) and isinstance(now, list):  # of files, which may be many
                 then, now = next(pair for pair in itertools.zip_longest(then, now) if pair[0] != pair[1])
+            then, now = shorten(json.dumps(then)), shorten(json.dumps(now))
             raise InputError(
-                f"{folder} holds an unfinished build with another {name} ({json.dumps(then)}, now {json.dumps(now)}); "
+                f"{folder} holds an unfinished build with another {name} ({then}, now {now}); "
                 "repeat the first command with `resume`, or delete the folder"
             )

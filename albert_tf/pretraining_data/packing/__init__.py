@@ -1,6 +1,6 @@
 """How sentences and documents become examples: one file each, and its line in `PACKINGS`."""
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.pretraining_data.packing.document_blocks import DocumentBlocks
 from albert_tf.pretraining_data.packing.full_sentences import DocumentSentences, FullSentences
 from albert_tf.pretraining_data.packing.halves import Halves
@@ -31,7 +31,7 @@ def find_packing(name: str, source: str) -> Packing:
         InputError: There is none of that name.
     """
     if name not in PACKINGS:
-        raise InputError(f"{source}: there is no packing {name}; use one of {', '.join(PACKINGS)}")
+        raise InputError(f"{source}: there is no packing {shorten(name)}; use one of {', '.join(PACKINGS)}")
     return PACKINGS[name]
 
 

@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 from albert_tf.rows.values import is_missing, known_label, one_value
 from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts
 from albert_tf.serving.scoring.scorer import Scorer, check_scorable, count_characters
@@ -97,8 +97,8 @@ def _check_differ(ids, answers):
     for number, (of_one, answer) in enumerate(zip(ids, answers)):
         if of_one in ids[:number]:
             raise InputError(
-                f"the tokenizer reads the answers {answers[ids.index(of_one)]!r} and {answer!r} as the same pieces; "
-                "write another one"
+                f"the tokenizer reads the answers {quote(answers[ids.index(of_one)])} and {quote(answer)} as the same "
+                "pieces; write another one"
             )
 
 
@@ -111,12 +111,12 @@ def _check_is_spelt(tokenizer, filled, number):
             answer = each.text[each.begin : each.end]
             if number < 0:
                 raise InputError(
-                    f"the answer {answer!r} has a word that the vocabulary can't spell, so the model can't tell how "
-                    "probable it is; write another one"
+                    f"the answer {quote(answer)} has a word that the vocabulary can't spell, so the model can't tell "
+                    "how probable it is; write another one"
                 )
             raise InputError(
-                f"input {number} and the answer {answer!r} are one word in the template, which the vocabulary can't "
-                "spell; put a space between their places, or leave it out"
+                f"input {number} and the answer {quote(answer)} are one word in the template, which the vocabulary "
+                "can't spell; put a space between their places, or leave it out"
             )
 
 
@@ -132,7 +132,7 @@ def _cut_answers(tokenizer, filled):
         answer = each.text[each.begin : each.end]
         span = encoding.pieces_of_span(each.begin, each.end)
         if span is None:
-            raise InputError(f"the tokenizer removes all of the answer {answer!r}; write another one")
+            raise InputError(f"the tokenizer removes all of the answer {quote(answer)}; write another one")
         first, last = (position - 1 for position in span)  # [CLS] stands in front
         end = int(pieces.word_ends[last])
         is_scored = np.zeros(len(pieces.ids), bool)

@@ -4,7 +4,7 @@ import collections.abc
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import joined_text, known_label, one_value
 from albert_tf.text_fields import columns_of
@@ -40,7 +40,8 @@ def draw_examples(
         if len(texts) < wanted:
             use = "use fewer" if texts else f"compare the labels of the template with the column {label_field}"
             raise InputError(
-                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` needs {wanted}; {use}"
+                f"{path} has {len(texts)} texts of the label {shorten(label)}, and `num_examples={count}` needs "
+                f"{wanted}; {use}"
             )
         drawn += [(texts[row], label) for row in generator.permutation(len(texts))[:wanted]]
     return [drawn[row] for row in generator.permutation(len(drawn))]

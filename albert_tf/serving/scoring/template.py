@@ -4,7 +4,7 @@ import collections.abc
 import os
 import typing
 
-from albert_tf.errors import InputError, describe
+from albert_tf.errors import InputError, describe, quote, shorten
 from albert_tf.files import read_text
 from albert_tf.tokenization.vocabulary import MASK
 
@@ -48,7 +48,8 @@ class Template:
         for place in PLACES:
             if words.count(place) != 1:
                 raise InputError(
-                    f"a template must contain {place} once, but {words!r} has it {words.count(place)} times; correct it"
+                    f"a template must contain {place} once, but {quote(words)} has it {words.count(place)} times; "
+                    "correct it"
                 )
         if len(answers) < 2:
             raise InputError(f"there is nothing to choose from with {len(answers)} answers; give two or more")
@@ -56,10 +57,10 @@ class Template:
             raise InputError("each label needs a different answer; one is empty, or two are the same")
         unknown = [label for _, label in examples if label not in answers]
         if unknown:
-            raise InputError(f"an example has the label {unknown[0]}, for which there is no answer; add it")
+            raise InputError(f"an example has the label {shorten(unknown[0])}, for which there is no answer; add it")
         for text in (words, *answers.values(), *(text for text, _ in examples)):
             if MASK in text:
-                raise InputError(f"{text!r} contains {MASK}, but {ANSWER} is what is looked for; take it out")
+                raise InputError(f"{quote(text)} contains {MASK}, but {ANSWER} is what is looked for; take it out")
         self.answers, self.num_examples, self._words = dict(answers), len(examples), words
         filled = [self._fill(text, answers[label]).text for text, label in examples]
         self._before = "".join(f"{text}\n" for text in filled)
@@ -68,7 +69,8 @@ class Template:
         """Raises InputError if a model that reads from left to right would answer before it has seen the text."""
         if self._words.index(ANSWER) < self._words.index(TEXT):
             raise InputError(
-                f"this model reads from left to right, but {self._words!r} has {TEXT} after {ANSWER}; put it in front"
+                f"this model reads from left to right, but {quote(self._words)} has {TEXT} after {ANSWER}; put it in "
+                "front"
             )
 
     def fill(self, text: str, label: str) -> Filled:
@@ -118,9 +120,9 @@ def read_template(path: str | os.PathLike) -> tuple[str, dict[str, str]]:
         label, colon, answer = (part.strip() for part in line.partition(":"))
         if not (label and colon and answer):
             raise InputError(
-                f"{path}, line {number}: {line!r} is not a label with its answer; write it as positive: 재밌다"
+                f"{path}, line {number}: {quote(line)} is not a label with its answer; write it as positive: 재밌다"
             )
         if label in answers:
-            raise InputError(f"{path}, line {number}: {label} appears twice; remove one")
+            raise InputError(f"{path}, line {number}: {shorten(label)} appears twice; remove one")
         answers[label] = answer
     return words, answers

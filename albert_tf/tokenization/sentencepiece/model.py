@@ -13,7 +13,7 @@ import typing
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 from albert_tf.files import read_bytes, write_bytes
 
 # What stands for a space, and so at the begin of a piece that begins a word.
@@ -139,7 +139,7 @@ class SentencePieceModel:
         missing = of_text - set(texts)
         if missing:
             raise InputError(
-                f"{self.source}: its piece {min(missing)[:40]!r} is not in the vocabulary that goes with it; name the "
+                f"{self.source}: its piece {quote(min(missing))} is not in the vocabulary that goes with it; name the "
                 "model that the vocabulary was made from"
             )
         del model.pieces[:]

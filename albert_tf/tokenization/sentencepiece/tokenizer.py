@@ -7,7 +7,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, quote
 from albert_tf.files import read_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
@@ -65,7 +65,7 @@ class SentencePieceTokenizer(Tokenizer):
         truncation: str = ODD_TO_SECOND,
     ):
         if type(num_unused) is not int or num_unused < 0:
-            raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
+            raise InputError(f"num_unused must be a number from 0 on. Received: {quote(num_unused)}")
         super().__init__(SentencePieceVocabulary(model, num_unused, 2 if form == XLM_ROBERTA else 1), truncation)
         self.model = model
         self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
@@ -91,7 +91,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _check_form(self):
         if self.form not in FORMS:
-            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {self.form!r}")
+            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {quote(self.form)}")
         if self.form in _OF_MODEL_ALONE and any(self._switches().values()):
             raise InputError(f"form={self.form} leaves text to the model, so all other settings must be false")
         if self.form != GOOGLE and self.special_pieces_in_text:

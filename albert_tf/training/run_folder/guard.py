@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoint_files import SETTINGS_FILE, find_checkpoints, named_newest
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.json_types import check_types
 from albert_tf.modeling.pretrained import CONFIG_FILE
@@ -212,7 +212,8 @@ def _describe(name, then, now, folder):
         )
     shown = name if name in _NO_FLAGS else f"`{name}`"
     advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to continue that run"
-    return f"its {shown} is {_shorten(then)}, and now {_shorten(now)}; choose another folder, or {advice}"
+    then, now = shorten(_as_typed(then)), shorten(_as_typed(now))
+    return f"its {shown} is {then}, and now {now}; choose another folder, or {advice}"
 
 
 def _name_changed(then, now):
@@ -221,12 +222,7 @@ def _name_changed(then, now):
     for before, after in zip(then or [], now or []):
         if isinstance(before, dict) and isinstance(after, dict):
             changed += sorted(name for name in after if after[name] not in (None, before.get(name)))
-    return f" ({_shorten(', '.join(changed))})" if changed else ""
-
-
-def _shorten(value):
-    text = _as_typed(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return f" ({shorten(', '.join(changed))})" if changed else ""
 
 
 def _as_typed(value):
