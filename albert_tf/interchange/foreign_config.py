@@ -8,6 +8,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json
 from albert_tf.interchange.portable_model import Caveat, PortableModel
+from albert_tf.interchange.variables import OF_WHOLE_TEXTS
 
 # Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.
 _ONLY_VALUES = {
@@ -74,6 +75,7 @@ _NOT_OF_CHOICES = (
     *("cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory", "prefill_chunk_size"),
 )
 _DEFAULTS = AlbertConfig(vocab_size=1)
+_OF_QUESTIONS = ("squad", "squad_v2")
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
     "model_type",
@@ -229,24 +231,18 @@ def check_head(model: PortableModel, target: str) -> None:
     Raises:
         InputError: It is not, or it does not.
     """
-    if model.has_head and model.task is None:
+    if not model.has_head:
+        return
+    if model.task is None:
         raise InputError("`input_path` does not say what its head is for; set `task` to say so")
-    if (
-        model.has_head
-        and model.task in ("classify", "multi_label", "score", "race", None)
-        and model.config.classifier_pooling != "first"
+    for tasks, name, usual, they_read, advice in (
+        (OF_WHOLE_TEXTS, "classifier_pooling", "first", "a text's label off [CLS]", "`pooling=first`"),
+        (_OF_QUESTIONS, "question_alignment", "none", "a text as it is", "run_squad.py --question_alignment=none"),
+        (("tag",), "character_ngrams", False, "only pieces", "run_ner.py --nocharacter_ngrams"),
     ):
-        raise InputError(
-            f"`to={target}` can't express classifier_pooling={model.config.classifier_pooling}: its models read "
-            "a text's label off [CLS]; fine-tune with `pooling=first` to convert the head"
-        )
-    if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
-        raise InputError(
-            f"`to={target}` can't express question_alignment={model.config.question_alignment}: its models read "
-            "a text as it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
-        )
-    if model.has_head and model.task == "tag" and model.config.character_ngrams:
-        raise InputError(
-            f"`to={target}` can't express character_ngrams=true: its models read only pieces; fine-tune with "
-            "run_ner.py --nocharacter_ngrams to convert the head"
-        )
+        value = getattr(model.config, name)
+        if model.task in tasks and value != usual:
+            raise InputError(
+                f"`to={target}` can't express {name}={str(value).lower()}: its models read {they_read}; fine-tune with "
+                f"{advice} to convert the head"
+            )
