@@ -3,7 +3,8 @@
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import TASKS, FinetuningTask
 
-_READ_OFF_POOLED = ("classify", "multi_label", "score", "race")
+# Tasks that read labels or numbers off a whole text.
+OF_WHOLE_TEXTS = ("classify", "multi_label", "score", "race")
 
 
 def not_computed_elsewhere(task: str, config: AlbertConfig) -> tuple[str, str] | None:
@@ -13,7 +14,7 @@ def not_computed_elsewhere(task: str, config: AlbertConfig) -> tuple[str, str] |
         task: A key of `TASKS`.
         config: The model's.
     """
-    if task in _READ_OFF_POOLED and config.classifier_pooling != "first":
+    if task in OF_WHOLE_TEXTS and config.classifier_pooling != "first":
         reason = "its models read a text's label off [CLS]"
         return f"classifier_pooling={config.classifier_pooling}: {reason}", "`pooling=first`"
     if task in ("squad", "squad_v2") and config.question_alignment != "none":
@@ -35,6 +36,6 @@ def told_before_training(task: FinetuningTask) -> list[str]:
         sentences.append(f"transformers can't express {what}; to convert this model for it later, train with {how}")
     if name == "multi_label":
         sentences.append("transformers has no thresholds for labels; with those of an evaluation the model stays here")
-    if name in _READ_OFF_POOLED and doc_stride is not None:
+    if name in OF_WHOLE_TEXTS and doc_stride is not None:
         sentences.append(f"transformers has no windows (doc_stride={doc_stride}): there only the first one is read")
     return sentences

@@ -54,8 +54,10 @@ def convert_checkpoint(
             raise InputError(f"`{name}` must be one of {', '.join(FORMATS)}. Received: {value}")
     options = options or ReadOptions()
     stays_ours = source == target == "albert_tf"
-    if stays_ours:
-        _refuse_options(options)
+    if stays_ours:  # its own files say all
+        for name, value in vars(options).items():
+            if value is not None:
+                raise InputError(f"`{name}` has no meaning where a model of albert_tf stays one; leave it out")
     elif weights_dtype not in (None, "float32"):
         raise InputError(f"`weights_dtype={weights_dtype}` works only with `from=albert_tf` and `to=albert_tf`")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
@@ -65,13 +67,6 @@ def convert_checkpoint(
             sentences = _convert(source, target, input_path, folder, options)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
     return [*sentences, f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB"]
-
-
-def _refuse_options(options):
-    """Refuses what is said of a model of ours, whose own files say it."""
-    for name, value in vars(options).items():
-        if value is not None:
-            raise InputError(f"`{name}` has no meaning where a model of albert_tf stays one; leave it out")
 
 
 def _convert(source, target, input_path, folder, options):

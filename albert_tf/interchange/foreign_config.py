@@ -230,9 +230,11 @@ def check_head(model: PortableModel, target: str) -> None:
     Raises:
         InputError: It is not, or it does not.
     """
-    if model.has_head and model.task is None:
+    if not model.has_head:
+        return
+    if model.task is None:
         raise InputError("`input_path` does not say what its head is for; set `task` to say so")
-    found = not_computed_elsewhere(model.task, model.config) if model.has_head else None
+    found = not_computed_elsewhere(model.task, model.config)
     if found is not None:
         what, how = found
         raise InputError(f"`to={target}` can't express {what}; fine-tune with {how} to convert the head")

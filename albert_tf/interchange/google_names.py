@@ -1,7 +1,8 @@
 """What Google's code calls the variables of ALBERT, of BERT and of ELECTRA's two networks."""
 
+from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
 from albert_tf.interchange.huggingface_names import FAMILIES
-from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 
 def _names_of(family, masked_lm_bias):
@@ -13,21 +14,18 @@ def _names_of(family, masked_lm_bias):
 
 
 _BERT = _names_of("bert", masked_lm_bias="cls/predictions/output_bias")
-_GROUP = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
 _ALBERT = {
     **{layer: name for layer, name in _BERT.items() if "{n}" not in layer},
     "encoder/embedding_hidden_mapping_in": "bert/encoder/embedding_hidden_mapping_in",
-    "encoder/attention_layers/{n}/query": f"{_GROUP}/attention_1/self/query",
-    "encoder/attention_layers/{n}/key": f"{_GROUP}/attention_1/self/key",
-    "encoder/attention_layers/{n}/value": f"{_GROUP}/attention_1/self/value",
-    "encoder/attention_layers/{n}/output_dense": f"{_GROUP}/attention_1/output/dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_GROUP}/ffn_1/intermediate/dense",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_GROUP}/ffn_1/intermediate/output/dense",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
+    **block_names(
+        "bert/encoder/transformer/group_{group}/inner_group_{inner}/",
+        *("attention_1/self/query", "attention_1/self/key", "attention_1/self/value"),
+        *("attention_1/output/dense", "LayerNorm"),
+        *("ffn_1/intermediate/dense", "ffn_1/intermediate/output/dense", "LayerNorm_1"),
+    ),
 }
 _HEADS = {
-    **{task: {"head/dense": ""} for task in ("classify", "multi_label", "score", "race")},
+    **dict.fromkeys(OF_WHOLE_TEXTS, {"head/dense": ""}),
     "squad": {"head/dense": "cls/squad"},
     "squad_v2": {
         "head/start": "start_logits/dense",

@@ -3,103 +3,84 @@
 import types
 import typing
 
-from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
+from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
-_BLOCK = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
-_ALBERT = {
-    "encoder/embeddings/word_embeddings": "albert.embeddings.word_embeddings",
-    "encoder/embeddings/token_type_embeddings": "albert.embeddings.token_type_embeddings",
-    "encoder/embeddings/position_embeddings": "albert.embeddings.position_embeddings",
-    "encoder/embeddings/layer_norm": "albert.embeddings.LayerNorm",
-    "encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
-    "encoder/attention_layers/{n}/query": f"{_BLOCK}.attention.query",
-    "encoder/attention_layers/{n}/key": f"{_BLOCK}.attention.key",
-    "encoder/attention_layers/{n}/value": f"{_BLOCK}.attention.value",
-    "encoder/attention_layers/{n}/output_dense": f"{_BLOCK}.attention.dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_BLOCK}.attention.LayerNorm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_BLOCK}.ffn",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_BLOCK}.ffn_output",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_BLOCK}.full_layer_layer_norm",
-    "encoder/pooler": "albert.pooler",
-    "masked_lm_head/transform": "predictions.dense",
-    "masked_lm_head/layer_norm": "predictions.LayerNorm",
-    "masked_lm_head/output_bias": "predictions.bias",
-    "sentence_order_head/dense": "sop_classifier.classifier",
-}
+
+def _embeddings(prefix: str) -> dict[str, str]:
+    """Returns the names of the embeddings of BERT and of what was made after it."""
+    names = ("word_embeddings", "token_type_embeddings", "position_embeddings")
+    return {
+        **{f"encoder/embeddings/{name}": f"{prefix}.embeddings.{name}" for name in names},
+        "encoder/embeddings/layer_norm": f"{prefix}.embeddings.LayerNorm",
+    }
+
+
+def _masked_lm_head(transform: str, layer_norm: str, bias: str) -> dict[str, str]:
+    names = {"transform": transform, "layer_norm": layer_norm, "output_bias": bias}
+    return {f"masked_lm_head/{layer}": name for layer, name in names.items()}
 
 
 def _names_of_bert(prefix: str) -> dict[str, str]:
     """Returns the names of an encoder whose classes were made after BERT's."""
-    layer = f"{prefix}.encoder.layer.{{n}}"
     return {
-        "encoder/embeddings/word_embeddings": f"{prefix}.embeddings.word_embeddings",
-        "encoder/embeddings/token_type_embeddings": f"{prefix}.embeddings.token_type_embeddings",
-        "encoder/embeddings/position_embeddings": f"{prefix}.embeddings.position_embeddings",
-        "encoder/embeddings/layer_norm": f"{prefix}.embeddings.LayerNorm",
-        "encoder/attention_layers/{n}/query": f"{layer}.attention.self.query",
-        "encoder/attention_layers/{n}/key": f"{layer}.attention.self.key",
-        "encoder/attention_layers/{n}/value": f"{layer}.attention.self.value",
-        "encoder/attention_layers/{n}/output_dense": f"{layer}.attention.output.dense",
-        "encoder/attention_layers/{n}/layer_norm": f"{layer}.attention.output.LayerNorm",
-        "encoder/feed_forward_layers/{n}/intermediate": f"{layer}.intermediate.dense",
-        "encoder/feed_forward_layers/{n}/output_dense": f"{layer}.output.dense",
-        "encoder/feed_forward_layers/{n}/layer_norm": f"{layer}.output.LayerNorm",
+        **_embeddings(prefix),
+        **block_names(
+            f"{prefix}.encoder.layer.{{n}}.",
+            *("attention.self.query", "attention.self.key", "attention.self.value"),
+            *("attention.output.dense", "attention.output.LayerNorm"),
+            *("intermediate.dense", "output.dense", "output.LayerNorm"),
+        ),
         "encoder/pooler": f"{prefix}.pooler.dense",
     }
 
 
+_ALBERT = {
+    **_embeddings("albert"),
+    "encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
+    **block_names(
+        "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}.",
+        *("attention.query", "attention.key", "attention.value", "attention.dense", "attention.LayerNorm"),
+        *("ffn", "ffn_output", "full_layer_layer_norm"),
+    ),
+    "encoder/pooler": "albert.pooler",
+    **_masked_lm_head("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+    "sentence_order_head/dense": "sop_classifier.classifier",
+}
 _BERT = {
     **_names_of_bert("bert"),
-    "masked_lm_head/transform": "cls.predictions.transform.dense",
-    "masked_lm_head/layer_norm": "cls.predictions.transform.LayerNorm",
-    "masked_lm_head/output_bias": "cls.predictions.bias",
+    **_masked_lm_head("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
     "sentence_order_head/dense": "cls.seq_relationship",
 }
 _ROBERTA = {
     **_names_of_bert("roberta"),
-    "masked_lm_head/transform": "lm_head.dense",
-    "masked_lm_head/layer_norm": "lm_head.layer_norm",
-    "masked_lm_head/output_bias": "lm_head.bias",
+    **_masked_lm_head("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
 }
 _ELECTRA = {
     **_names_of_bert("electra"),
     "encoder/embedding_hidden_mapping_in": "electra.embeddings_project",
     "replaced_token_head/transform": "discriminator_predictions.dense",
     "replaced_token_head/dense": "discriminator_predictions.dense_prediction",
-    "masked_lm_head/transform": "generator_predictions.dense",
-    "masked_lm_head/layer_norm": "generator_predictions.LayerNorm",
-    "masked_lm_head/output_bias": "generator_lm_head.bias",
+    **_masked_lm_head("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
 }
-_LAYER = "distilbert.transformer.layer.{n}"
 _DISTILBERT = {
-    "encoder/embeddings/word_embeddings": "distilbert.embeddings.word_embeddings",
-    "encoder/embeddings/position_embeddings": "distilbert.embeddings.position_embeddings",
-    "encoder/embeddings/layer_norm": "distilbert.embeddings.LayerNorm",
-    "encoder/attention_layers/{n}/query": f"{_LAYER}.attention.q_lin",
-    "encoder/attention_layers/{n}/key": f"{_LAYER}.attention.k_lin",
-    "encoder/attention_layers/{n}/value": f"{_LAYER}.attention.v_lin",
-    "encoder/attention_layers/{n}/output_dense": f"{_LAYER}.attention.out_lin",
-    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER}.sa_layer_norm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER}.ffn.lin1",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER}.ffn.lin2",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER}.output_layer_norm",
-    "masked_lm_head/transform": "vocab_transform",
-    "masked_lm_head/layer_norm": "vocab_layer_norm",
-    "masked_lm_head/output_bias": "vocab_projector.bias",
+    **{name: theirs for name, theirs in _embeddings("distilbert").items() if "token_type" not in name},
+    **block_names(
+        "distilbert.transformer.layer.{n}.",
+        *("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"),
+        *("ffn.lin1", "ffn.lin2", "output_layer_norm"),
+    ),
+    **_masked_lm_head("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
 }
-_LAYER_OF_GPT2 = "transformer.h.{n}"
 _GPT2 = {
     "encoder/embeddings/word_embeddings": "transformer.wte",
     "encoder/embeddings/position_embeddings": "transformer.wpe",
-    # One variable there, see `gpt2.split_fused`.
-    "encoder/attention_layers/{n}/query": f"{_LAYER_OF_GPT2}.attn.c_attn.query",
-    "encoder/attention_layers/{n}/key": f"{_LAYER_OF_GPT2}.attn.c_attn.key",
-    "encoder/attention_layers/{n}/value": f"{_LAYER_OF_GPT2}.attn.c_attn.value",
-    "encoder/attention_layers/{n}/output_dense": f"{_LAYER_OF_GPT2}.attn.c_proj",
-    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER_OF_GPT2}.ln_1",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER_OF_GPT2}.mlp.c_fc",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER_OF_GPT2}.mlp.c_proj",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER_OF_GPT2}.ln_2",
+    **block_names(
+        "transformer.h.{n}.",
+        # One variable there, see `gpt2.split_fused`.
+        *("attn.c_attn.query", "attn.c_attn.key", "attn.c_attn.value"),
+        *("attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2"),
+    ),
     "encoder/last_layer_norm": "transformer.ln_f",
 }
 _XLM = {
@@ -107,18 +88,15 @@ _XLM = {
     "encoder/embeddings/position_embeddings": "transformer.position_embeddings",
     "encoder/embeddings/language_embeddings": "transformer.lang_embeddings",
     "encoder/embeddings/layer_norm": "transformer.layer_norm_emb",
-    "encoder/attention_layers/{n}/query": "transformer.attentions.{n}.q_lin",
-    "encoder/attention_layers/{n}/key": "transformer.attentions.{n}.k_lin",
-    "encoder/attention_layers/{n}/value": "transformer.attentions.{n}.v_lin",
-    "encoder/attention_layers/{n}/output_dense": "transformer.attentions.{n}.out_lin",
-    "encoder/attention_layers/{n}/layer_norm": "transformer.layer_norm1.{n}",
-    "encoder/feed_forward_layers/{n}/intermediate": "transformer.ffns.{n}.lin1",
-    "encoder/feed_forward_layers/{n}/output_dense": "transformer.ffns.{n}.lin2",
-    "encoder/feed_forward_layers/{n}/layer_norm": "transformer.layer_norm2.{n}",
+    **block_names(
+        "transformer.",
+        *("attentions.{n}.q_lin", "attentions.{n}.k_lin", "attentions.{n}.v_lin", "attentions.{n}.out_lin"),
+        *("layer_norm1.{n}", "ffns.{n}.lin1", "ffns.{n}.lin2", "layer_norm2.{n}"),
+    ),
     "masked_lm_head/output_bias": "pred_layer.proj.bias",
 }
 _HEADS = {
-    **{task: {"head/dense": "classifier"} for task in ("classify", "multi_label", "score", "race", "tag")},
+    **dict.fromkeys((*OF_WHOLE_TEXTS, "tag"), {"head/dense": "classifier"}),
     "squad": {"head/dense": "qa_outputs"},
 }
 _OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
@@ -126,7 +104,7 @@ _OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.ou
 
 def _heads(whole: dict[str, str], choice: dict[str, str]) -> dict[str, dict[str, str]]:
     """Returns the heads of a family whose head has a layer of its own for whole texts, and that for choices."""
-    return {**_HEADS, "classify": whole, "multi_label": whole, "score": whole, "race": choice}
+    return {**_HEADS, **dict.fromkeys(OF_WHOLE_TEXTS, whole), "race": choice}
 
 
 _ROBERTA_HEADS = _heads(_OWN_LAYER, {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"})
@@ -342,20 +320,13 @@ FAMILIES["xlm"] = Family(
 )
 # What is GELU there is another function here, and the other way round.
 ACTIVATIONS = {
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "gelu_new": "gelu",
-    "gelu_fast": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu"),
+    **{name: name for name in ("relu", "tanh", "linear")},
 }
 THEIR_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 CLASSES = {
-    "classify": "ForSequenceClassification",
-    "multi_label": "ForSequenceClassification",
-    "score": "ForSequenceClassification",
+    **dict.fromkeys(("classify", "multi_label", "score"), "ForSequenceClassification"),
     "tag": "ForTokenClassification",
     "squad": "ForQuestionAnswering",
     "race": "ForMultipleChoice",

@@ -16,40 +16,26 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, first_line, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.portable_model import (
-    PortableModel,
-    ReadOptions,
-    Weight,
-    give_weights,
-    take_weights,
-)
+from albert_tf.interchange.portable_model import PortableModel, ReadOptions, Weight, give_weights, take_weights
 from albert_tf.interchange.sentencepiece_files import KERAS_HUB
-from albert_tf.interchange.tokenizer_files import (
-    OWN_SETTINGS_FILE,
-    with_tokenizer,
-    write_beside_others,
-)
-from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE, with_tokenizer, write_beside_others
+from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 CONFIG_FILE, WEIGHTS_FILE, METADATA_FILE = "config.json", "model.weights.h5", "metadata.json"
 
-# Keras numbers the layers of a class in the order in which they are applied; the first has no number.
-_BLOCK = "layers/transformer_encoder{number}"
-_ATTENTION = f"{_BLOCK}/_self_attention_layer"
 _LAYERS = {
     "encoder/embeddings/word_embeddings": "layers/reversible_embedding",
     "encoder/embeddings/token_type_embeddings": "layers/embedding",
     "encoder/embeddings/position_embeddings": "layers/position_embedding",
     "encoder/embeddings/layer_norm": "layers/layer_normalization",
     "encoder/embedding_hidden_mapping_in": "layers/dense",
-    "encoder/attention_layers/{n}/query": f"{_ATTENTION}/query_dense",
-    "encoder/attention_layers/{n}/key": f"{_ATTENTION}/key_dense",
-    "encoder/attention_layers/{n}/value": f"{_ATTENTION}/value_dense",
-    "encoder/attention_layers/{n}/output_dense": f"{_ATTENTION}/output_dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_BLOCK}/_self_attention_layer_norm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_BLOCK}/_feedforward_intermediate_dense",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_BLOCK}/_feedforward_output_dense",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_BLOCK}/_feedforward_layer_norm",
+    **block_names(
+        # Keras numbers the layers of a class in the order in which they are applied; the first has no number.
+        "layers/transformer_encoder{number}/_",
+        *(f"self_attention_layer/{name}_dense" for name in ("query", "key", "value", "output")),
+        *("self_attention_layer_norm", "feedforward_intermediate_dense", "feedforward_output_dense"),
+        "feedforward_layer_norm",
+    ),
     "encoder/pooler": "layers/dense_1",
 }
 _OLD_PREFIX = "_layer_checkpoint_dependencies/"  # in place of layers/, in files of the first versions of Keras 3

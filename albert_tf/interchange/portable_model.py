@@ -9,7 +9,7 @@ import numpy as np
 from albert_tf.checkpoint_files import CheckpointReader
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.variables import Entry, Naming, entries, num_blocks, projects
+from albert_tf.interchange.variables import Naming, entries, num_blocks, projects
 from albert_tf.tokenization import Tokenizer
 
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
@@ -233,7 +233,7 @@ def take_weights(
                 f"{source}: {entry.name} has shape {list(weight.shape)}, and by the config beside it it should have "
                 f"{list(entry.their_shape)}; replace it with the config that the weights were made with"
             )
-        weights[name] = to_ours(weight, entry)
+        weights[name] = _in_shape(weight, entry, entry.shape)
     notes = _check_missing(missing, weights, wanted, source)
     used = {wanted[name].name for name in weights}
     left = [name for name in found if name not in used]
@@ -305,20 +305,13 @@ def give_weights(naming: Naming, model: PortableModel) -> tuple[dict[str, Weight
     given = {}
     for name, entry in wanted.items():
         if name in weights:
-            given[entry.name] = to_theirs(weights.pop(name), entry)
+            given[entry.name] = _in_shape(weights.pop(name), entry, entry.their_shape)
     parts = list(dict.fromkeys(name.split("/")[0] for name in weights))
     return given, [f"left, because the format has no place for it: {part}" for part in parts]
 
 
-def to_ours(weight: Weight, entry: Entry) -> Weight:
-    """Returns a variable of a format in our shape."""
-    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.shape)
-
-
-def to_theirs(weight: Weight, entry: Entry) -> Weight:
-    """Returns a variable of ours in the shape of a format."""
-    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.their_shape)
-
-
-def _reshaped(weight, shape):
+def _in_shape(weight, entry, shape):
+    """Returns a variable of a format in our shape, or one of ours in the format's."""
+    if entry.spelling.is_transposed:
+        return transposed(weight)
     return weight if weight.shape == shape else Weight(shape, lambda: weight.read().reshape(shape))

@@ -9,6 +9,7 @@ import types
 import typing
 
 from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
 
 # Layer to its kind and its sizes: fields of the config, or numbers. {n} stands for the number of a block.
 LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
@@ -37,14 +38,8 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
 }
 
 # The heads of fine-tuned models by task, a key of `finetuning.TASKS`. "outputs" is the number of their outputs.
-_ONE_OUTPUT_LAYER = {"head/dense": ("output", ("hidden_size", "outputs"))}
 HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
-    "classify": _ONE_OUTPUT_LAYER,
-    "multi_label": _ONE_OUTPUT_LAYER,
-    "score": _ONE_OUTPUT_LAYER,
-    "race": _ONE_OUTPUT_LAYER,
-    "tag": _ONE_OUTPUT_LAYER,
-    "squad": _ONE_OUTPUT_LAYER,
+    **dict.fromkeys((*OF_WHOLE_TEXTS, "tag", "squad"), {"head/dense": ("output", ("hidden_size", "outputs"))}),
     "squad_v2": {
         "head/start": ("linear", ("hidden_size", 1)),
         "head/end_transform": ("linear", ("twice_hidden_size", "hidden_size")),
@@ -54,8 +49,6 @@ HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
         "head/null_kernel": ("vector", ("hidden_size", 1)),
     },
 }
-# Tasks whose head reads a text as a whole, by a layer of its own where the config's `classification_head` says so.
-_OF_WHOLE_TEXTS = ("classify", "multi_label", "score", "race")
 # How many outputs a task's head has, where that is not the number of labels.
 NUM_OUTPUTS = {"score": 1, "race": 1, "squad": 2}
 
@@ -146,7 +139,7 @@ def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outpu
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
     sizes = {**vars(config), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
     layers = {**_layers_of(config), **(HEADS[task] if task else {})}
-    if task in _OF_WHOLE_TEXTS and config.classification_head != "pooled":
+    if task in OF_WHOLE_TEXTS and config.classification_head != "pooled":
         layers["head/transform"] = ("linear", ("hidden_size", "hidden_size"))
     names = {**naming.layers, **(naming.heads.get(task, {}) if task else {})}
     found = {}
@@ -184,6 +177,12 @@ _PROJECTION = "encoder/embedding_hidden_mapping_in"
 def projects(config: AlbertConfig) -> bool:
     """Whether our model projects embeddings to the hidden size."""
     return config.embedding_size != config.hidden_size
+
+
+def block_names(prefix: str, *ends: str) -> dict[str, str]:
+    """Returns what a format calls the layers of a block: a prefix, and an end for each in the order of `LAYERS`."""
+    layers = (layer for layer in LAYERS if "{n}" in layer)
+    return {layer: f"{prefix}{end}" for layer, end in zip(layers, ends, strict=True)}
 
 
 def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[Spelling, ...]]:
