@@ -25,7 +25,7 @@ _ALBERT = {
     ),
 }
 _HEADS = {
-    **dict.fromkeys(OF_WHOLE_TEXTS, {"head/dense": ""}),
+    **{key: {"head/dense": ""} for key in OF_WHOLE_TEXTS},
     "squad": {"head/dense": "cls/squad"},
     "squad_v2": {
         "head/start": "start_logits/dense",

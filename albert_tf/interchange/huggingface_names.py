@@ -96,7 +96,7 @@ _XLM = {
     "masked_lm_head/output_bias": "pred_layer.proj.bias",
 }
 _HEADS = {
-    **dict.fromkeys((*OF_WHOLE_TEXTS, "tag"), {"head/dense": "classifier"}),
+    **{key: {"head/dense": "classifier"} for key in (*OF_WHOLE_TEXTS, "tag")},
     "squad": {"head/dense": "qa_outputs"},
 }
 _OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}

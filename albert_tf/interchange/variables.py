@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
 
 # The heads of fine-tuned models by task, a key of `finetuning.TASKS`. "outputs" is the number of their outputs.
 HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
-    **dict.fromkeys((*OF_WHOLE_TEXTS, "tag", "squad"), {"head/dense": ("output", ("hidden_size", "outputs"))}),
+    **{key: {"head/dense": ("output", ("hidden_size", "outputs"))} for key in (*OF_WHOLE_TEXTS, "tag", "squad")},
     "squad_v2": {
         "head/start": ("linear", ("hidden_size", 1)),
         "head/end_transform": ("linear", ("twice_hidden_size", "hidden_size")),
