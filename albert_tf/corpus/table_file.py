@@ -2,9 +2,13 @@
 
 import collections.abc
 import io
+import itertools
 import typing
 
+import numpy as np
+
 from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.errors import shorten
 from albert_tf.saved_datasets import import_datasets
 
 if typing.TYPE_CHECKING:
@@ -12,6 +16,9 @@ if typing.TYPE_CHECKING:
 
 _BYTES_PER_READ = 1 << 18
 _ROWS_PER_BATCH = 1024
+# What the texts of a batch may take: a file can repeat a long one in few bytes.
+_BYTES_PER_BATCH = 1 << 26
+_MOST_UNPACKED = 1000
 
 
 class SeekableFile(io.IOBase):
@@ -58,10 +65,16 @@ class TableFile:
         else:
             import pyarrow.parquet
 
+            metadata = pyarrow.parquet.read_metadata(file)
+            self.form, self.schema, self._num_rows = "Parquet", metadata.schema.to_arrow_schema(), metadata.num_rows
+            texts = _repeated_texts(metadata, path)
             # By default pyarrow reads a row group's whole column at once.
-            parquet = pyarrow.parquet.ParquetFile(file, buffer_size=_BYTES_PER_READ, pre_buffer=False)
-            self.form, self.schema, self._num_rows = "Parquet", parquet.schema_arrow, parquet.metadata.num_rows
-            self._read = lambda columns: parquet.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False)
+            parquet = pyarrow.parquet.ParquetFile(
+                file, metadata=metadata, read_dictionary=texts, buffer_size=_BYTES_PER_READ, pre_buffer=False
+            )
+            self._read = lambda columns: itertools.chain.from_iterable(
+                map(_decoded, parquet.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False))
+            )
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
         """Yields some rows of columns, or of all, and about how many bytes of the file were read by then.
@@ -77,3 +90,48 @@ class TableFile:
         for batch in self._read(columns):
             number += len(batch)
             yield batch, self._file.size * number // self._num_rows
+
+
+def _repeated_texts(metadata, path):
+    """Returns the columns of texts that small dictionaries stand for, each perhaps many times as large as in the file.
+
+    Raises:
+        BadCorpusError: A column unpacks to so many times its size that the file was made to fill the memory.
+    """
+    found, others = set(), set()
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            name, size = column.path_in_schema, column.total_uncompressed_size
+            if size > max(_BYTES_PER_BATCH, _MOST_UNPACKED * column.total_compressed_size):
+                raise BadCorpusError(
+                    f"{path}: the column {shorten(name)} unpacks to more than {_MOST_UNPACKED:,} times its size; the "
+                    "file is damaged, or made to fill the memory"
+                )
+            is_repeated = column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page
+            (found if is_repeated and size <= _BYTES_PER_BATCH else others).add(name)
+    return sorted(found - others)
+
+
+def _decoded(batch):
+    """Yields a batch in parts of so many bytes at most, or of one row, with the texts that dictionaries stand for."""
+    import pyarrow
+
+    is_coded = [pyarrow.types.is_dictionary(column.type) for column in batch.columns]
+    sizes = sum(_sizes(column) for column, coded in zip(batch.columns, is_coded) if coded)
+    ends = np.cumsum(np.broadcast_to(sizes, [len(batch)]), dtype=np.int64)
+    begin = 0
+    while begin < len(batch):
+        before = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + _BYTES_PER_BATCH, side="right")))
+        part = batch.slice(begin, end - begin)
+        columns = [column.dictionary_decode() if coded else column for column, coded in zip(part.columns, is_coded)]
+        yield pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        begin = end
+
+
+def _sizes(column):
+    """Returns how many bytes the text of each row has, int [N]; 0 for null."""
+    import pyarrow.compute
+
+    lengths = pyarrow.compute.binary_length(column.dictionary).take(column.indices)
+    return lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

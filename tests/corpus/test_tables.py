@@ -1,6 +1,7 @@
 """Documents come out of Parquet files, one a row, in bounded memory, and what is no text is named."""
 
 import os
+import pathlib
 import sys
 import tracemalloc
 
@@ -8,8 +9,9 @@ import pytest
 import tensorflow as tf
 from tables import write_table
 
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader, read_chunks
-from albert_tf.corpus.tables import open_table
+from albert_tf.corpus.tables import open_table, read_texts
 from albert_tf.errors import InputError
 
 
@@ -178,3 +180,28 @@ def test_file_of_any_size_never_fills_the_memory(write, pyarrow):
         pyarrow.set_memory_pool(default)
     # A page, which is read whole, is 13 MB here.
     assert peak + pool.max_memory() < 50e6
+
+
+def test_text_that_a_small_file_repeats_never_fills_the_memory(tmp_path, pyarrow):
+    texts = pyarrow.array(["가" * 1_000_000, "나"])
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 400 + [1, None], pyarrow.int32()), texts)
+    path = str(tmp_path / "corpus.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"text": column}), path, dictionary_pagesize_limit=1 << 24)
+    assert pathlib.Path(path).stat().st_size < 200_000
+    default = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(default)
+    pyarrow.set_memory_pool(pool)
+    try:
+        lengths = [text and len(text) for text, _ in read_texts(path, "text")]
+    finally:
+        pyarrow.set_memory_pool(default)
+    assert lengths == [3_000_000] * 400 + [3, None]
+    assert pool.max_memory() < 500e6
+
+
+def test_column_that_unpacks_to_very_much_is_refused(tmp_path, pyarrow):
+    path = str(tmp_path / "corpus.parquet")
+    column = ["가" * 1_000_000] * 60
+    pyarrow.parquet.write_table(pyarrow.table({"text": column}), path, use_dictionary=False, compression="zstd")
+    with pytest.raises(BadCorpusError, match=r"corpus\.parquet: the column text unpacks to more than 1,000 times its"):
+        list(read_texts(path, "text"))

@@ -24,6 +24,7 @@ class TaggedText:
         tags: A tag for each unit, `B-TYPE`, `I-TYPE` or `O`; None where nobody knows them.
         line: Line in the file, for messages.
         path: The file.
+        column: Which column its words are read off, where there are several.
     """
 
     text: str
@@ -31,6 +32,7 @@ class TaggedText:
     tags: tuple[str, ...] | None
     line: int
     path: str = dataclasses.field(default="", compare=False)
+    column: int = dataclasses.field(default=0, compare=False)
 
 
 def _named(*parts):
@@ -278,7 +280,7 @@ def _sentence_of_columns(block, word, has_tabs):
     begins = itertools.accumulate((len(each) + 1 for each in words[:-1]), initial=0)
     units = tuple((begin, begin + len(each)) for begin, each in zip(begins, words))
     tags = tuple(tag for number, row in block for tag in _tags(row[-1:], number)) if has_tags else None
-    return TaggedText(" ".join(words), units, tags, block[0][0])
+    return TaggedText(" ".join(words), units, tags, block[0][0], column=word)
 
 
 _READERS = {"words": _read_words, "characters": _read_characters, "conll": _read_columns}

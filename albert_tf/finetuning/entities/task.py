@@ -32,6 +32,7 @@ from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows.bad_rows import tell_once
 from albert_tf.rows.row_file import write_rows
 
 # KLUE-NER's (Park et al. 2021, section 3.4).
@@ -86,7 +87,7 @@ class Entities(FinetuningTask):
         self.loss_coefficients = {"tag_loss": 1.0}
         self.selection_metric = metrics[0]
         self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
-        self._decoding = decoding
+        self._decoding, self._first_read = decoding, None
         self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
@@ -129,7 +130,7 @@ class Entities(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the sentences of a file as `TaggedText`s."""
-        texts = read_tagged(path, self._form, needs_labels, self._on_bad_row)
+        texts = self._read(path, needs_labels)
         for text in texts:
             unknown = set(text.tags or ()) - set(self.labels)
             if unknown:
@@ -140,8 +141,19 @@ class Entities(FinetuningTask):
         return texts
 
     def read_unlabelled(self, path):
-        texts = read_tagged(path, self._form, False, self._on_bad_row)
+        texts = self._read(path, False)
         return [dataclasses.replace(text, tags=None) for text in texts]
+
+    def _read(self, path, needs_tags):
+        """Reads a file, and warns if its words stand in another column than those of the first one."""
+        texts = read_tagged(path, self._form, needs_tags, self._on_bad_row)
+        first, column = self._first_read = self._first_read or (path, texts[0].column)
+        if column != texts[0].column:
+            tell_once(
+                f"warning: words are read off column {texts[0].column + 1} of {path}, and off column {column + 1} of "
+                f"{first}; if one of them is a running number, number both files alike, or neither"
+            )
+        return texts
 
     def differs_from(self, other):
         if set(other.types) != set(self.types):

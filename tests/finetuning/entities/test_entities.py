@@ -154,3 +154,13 @@ def test_entities_are_learnt_written_and_found_again(task, path, tmp_path, sampl
         {"type": "PER", "begin": 6, "end": 12, "text": "김철수 씨가"},
     ]
     assert albert_tf.load(tmp_path / "run").predict(texts) == predictions
+
+
+def test_files_whose_words_stand_in_other_columns_are_told(tmp_path, capsys):
+    numbered, plain = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    numbered.write_text("".join(f"{number}\t{word}\tO\n" for number, word in enumerate("가나다", 1)))
+    plain.write_text("가\tO\n나\tO\n")
+    task = Entities(tiny_config(30), ("PER",), form="conll")
+    assert [text.text for path in (numbered, plain) for text in task.read(str(path))] == ["가 나 다", "가 나"]
+    [warning] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert warning.startswith(f"warning: words are read off column 1 of {plain}, and off column 2 of {numbered}; ")
