@@ -25,10 +25,12 @@ from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.batches import BatchLengths
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
-from albert_tf.verbosity import RESULTS
+from albert_tf.verbosity import RESULTS, tell
 
 # How a share of texts with several labels is chosen; other versions chose another one.
 _BY_RAREST_LABEL = "by rarest label"
+# So many take some seconds to encode.
+_MANY = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +109,8 @@ def load_file(
     """
     task.config.check_max_seq_length(max_seq_length)
     examples = read_file(task, path, needs_labels, share)
+    if len(examples) >= _MANY:
+        tell(f"encoding {len(examples):,} examples")
     encoded = EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
     where = f"in {encoded.name}"
     cuts = task.describe_cuts(encoded.features, max_seq_length, where)

@@ -7,6 +7,8 @@ import pathlib
 import random
 import re
 import shutil
+import types
+import typing
 
 import pytest
 import tensorflow as tf
@@ -14,16 +16,18 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.checkpoint_files import refuse_trials
+from albert_tf.cli import run_squad
 from albert_tf.config import AlbertConfig
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.errors import InputError
-from albert_tf.finetuning import MultiLabel
+from albert_tf.finetuning import MultiLabel, baselines
 from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
 from albert_tf.pretraining.phases import objective_of
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving import loading
 from albert_tf.tokenization import load_tokenizer
+from albert_tf.tpu import planner
 from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.run_folder import held_folder
@@ -148,7 +152,14 @@ def test_small_files_of_a_folder(tmp_path):
     owner = held_folder._Owner(str(tmp_path))
     owner._looked_at = -held_folder._SECONDS_BETWEEN_LOOKS
     (tmp_path / "model.ckpt-1.index").touch()
+    linear = {**dict.fromkeys(("dev", "all"), "a"), "name": "a linear model", "scores": {"accuracy": 0.5}}
+    linear |= {"replicates": [0.5], "trained_on": 3, "of": 3}
+    figures = dict.fromkeys(typing.get_type_hints(planner.Figures), 1.0)
+    squad = types.SimpleNamespace(output_dir=str(tmp_path))
     files = {
+        "linear_scores.json": (linear, lambda: baselines._read(str(tmp_path / "linear_scores.json"), {"dev": "a"})),
+        "steps.json": ({"a": figures, "b": None}, lambda: planner._read_known(str(tmp_path / "steps.json"))),
+        "eval_settings.json": ({"metrics": "squad"}, lambda: run_squad._read_metrics(squad, None)),
         "thresholds.json": ({"나쁨": 0.25, "좋음": 0.5}, lambda: task.restore(str(tmp_path))),
         "untrained.json": ({"untrained": ["a", "b"]}, lambda: read_untrained(str(tmp_path / "model.ckpt-1"))),
         "encoder_settings.json": ({"pooling": "mean", "normalize": True}, lambda: read_encoder_settings(str(tmp_path))),
