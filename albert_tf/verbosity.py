@@ -27,9 +27,14 @@ def tells(level: int) -> bool:
     return level <= _most
 
 
+def told_of(text: str, level: int) -> list[str]:
+    """Returns the lines of a text that `tell` prints."""
+    return [line for line in text.splitlines() if tells(level) or line.startswith(_WARNING)]
+
+
 def tell(text: str, level: int = DETAILS, stream: typing.TextIO | None = None) -> bool:
     """Prints what is of a level, and lines that are warnings in any case; returns whether there was such."""
-    lines = [line for line in text.splitlines() if tells(level) or line.startswith(_WARNING)]
+    lines = told_of(text, level)
     if lines:
         print(*lines, sep="\n", file=stream, flush=True)
     return bool(lines)
