@@ -190,11 +190,6 @@ def write_texts():
     write_json(path_of("held_out.json"), held_out)
 
 
-def ks_x_1001():
-    """Returns the 2,350 syllables of KS X 1001; the codec spells the others with eight bytes."""
-    return {each for each in map(chr, range(ord("가"), ord("힣") + 1)) if len(each.encode("euc_kr")) == 2}
-
-
 def make_vocabulary(size):
     """Builds a vocabulary of the first mixture, if there is none yet, and returns the path of its file."""
     from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -205,7 +200,7 @@ def make_vocabulary(size):
     if not os.path.exists(os.path.join(folder, "tokenizer.json")):
         with open(path_of("texts", "root.txt"), encoding="utf-8") as file:
             counts = count_words(map(str.strip, file), **VOCABULARY_SETTINGS)
-        required = required_characters("basic", **VOCABULARY_SETTINGS) | ks_x_1001()
+        required = required_characters("ks_x_1001", **VOCABULARY_SETTINGS)
         pieces = train_vocabulary(counts, size, limit_alphabet=NUM_FREQUENT, num_unused=50, required=required)
         os.makedirs(folder, exist_ok=True)
         KoreanWordPieceTokenizer(pieces, **VOCABULARY_SETTINGS).save(folder)

@@ -51,7 +51,7 @@ def define_flags():
         "frequent",
         ALPHABET_CHOICES,
         "frequent: the --limit_alphabet most frequent characters of the text; basic: also all of ASCII and of the "
-        "compatibility jamo; all: also all 11,172 Hangul syllables.",
+        "compatibility jamo; ks_x_1001: also the 2,350 common Hangul syllables; all: also all 11,172.",
     )
     flags.DEFINE_integer("limit_alphabet", 6000, "Number of characters to keep, the most frequent.", lower_bound=1)
     flags.DEFINE_integer("num_unused", 100, "Number of [unused] slots for pieces added later.", lower_bound=0)

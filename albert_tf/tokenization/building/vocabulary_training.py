@@ -13,11 +13,18 @@ from albert_tf.tokenization.building.word_counting import count_words
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary, is_reserved
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD, WordPiece, fits
 
-ALPHABET_CHOICES = ("frequent", "basic", "all")
-
 _ASCII = range(ord("!"), ord("~") + 1)
 _COMPATIBILITY_JAMO = (*range(0x3131, 0x3164), *range(0x3165, 0x318F))  # U+3164 is a filler, not a letter
 _SYLLABLES = range(ord("가"), ord("힣") + 1)
+# Those of KS X 1001, which are nearly all that people write; the codec spells any other by its letters, in eight bytes.
+_COMMON_SYLLABLES = [code for code in _SYLLABLES if len(chr(code).encode("euc_kr")) == 2]
+_ALPHABETS = {
+    "frequent": (),
+    "basic": (*_ASCII, *_COMPATIBILITY_JAMO),
+    "ks_x_1001": (*_ASCII, *_COMPATIBILITY_JAMO, *_COMMON_SYLLABLES),
+    "all": (*_ASCII, *_COMPATIBILITY_JAMO, *_SYLLABLES),
+}
+ALPHABET_CHOICES = tuple(_ALPHABETS)
 
 # Code points of which some stand, while merges are learnt, for the characters that a word begins with.
 _PRIVATE_USE = range(0xF0000, 0x10FFFE)
@@ -30,14 +37,11 @@ def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
     """Returns the characters that are pieces whether or not the text holds them, as the tokenizer normalises them.
 
     Args:
-        alphabet: "frequent": none; "basic": printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...); "all": these
-            and all 11,172 Hangul syllables.
+        alphabet: "frequent": none; "basic": printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...); "ks_x_1001":
+            these and the 2,350 syllables of KS X 1001; "all": these and all 11,172 Hangul syllables.
         **tokenizer_settings: As for `KoreanWordPieceTokenizer`.
     """
-    code_points = {"frequent": (), "basic": (*_ASCII, *_COMPATIBILITY_JAMO)}.get(
-        alphabet, (*_ASCII, *_COMPATIBILITY_JAMO, *_SYLLABLES)
-    )
-    return set("".join(count_words([" ".join(map(chr, code_points))], **tokenizer_settings)))
+    return set("".join(count_words([" ".join(map(chr, _ALPHABETS[alphabet]))], **tokenizer_settings)))
 
 
 def train_vocabulary(

@@ -154,6 +154,9 @@ def test_required_characters_are_pieces():
     counts = count_words(["가나 漢字"])
     assert required_characters("frequent") == set()
     basic, everything = required_characters("basic"), required_characters("all")
+    common = required_characters("ks_x_1001")
+    assert basic < common < everything and len(common - basic) == 2350
+    assert set("가힝") <= common and not set("힣뷁꺆곷") & common
     assert basic == {chr(code) for code in range(0x21, 0x7F) if not chr(code).isupper()} | {
         chr(code) for code in range(0x3131, 0x318F) if code != 0x3164
     }
