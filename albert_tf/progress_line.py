@@ -8,7 +8,8 @@ import typing
 
 from albert_tf.verbosity import DETAILS, RESULTS, tells
 
-_SECONDS_BETWEEN_LINES, _OF_FEW_WORDS = {True: 0.2, False: 10.0}, 30.0  # in a terminal, and in a log
+_SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
+_SECONDS_IN_A_BRIEF_LOG = 30.0
 _SECONDS_BEFORE_THE_FIRST = 3.0
 
 
@@ -25,7 +26,7 @@ class ProgressLine:
     def is_due(self) -> bool:
         """Whether the last line is old enough for another one."""
         is_brief = not self._is_terminal and not tells(DETAILS)
-        between = _OF_FEW_WORDS if is_brief else _SECONDS_BETWEEN_LINES[self._is_terminal]
+        between = _SECONDS_IN_A_BRIEF_LOG if is_brief else _SECONDS_BETWEEN_LINES[self._is_terminal]
         return time.monotonic() - self._last_at >= between
 
     def show(self, line: str) -> None:
@@ -49,22 +50,22 @@ class ProgressLine:
 
 
 def with_progress(
-    items: collections.abc.Iterable[typing.Any], count: int, what: str
+    batches: collections.abc.Iterable[typing.Any], count: int, what: str
 ) -> collections.abc.Iterator[typing.Any]:
-    """Yields items, and shows how many of them are done where that takes long.
+    """Yields batches, and shows how many of them are done where that takes long.
 
     Args:
-        items: What is worked through.
+        batches: What is worked through.
         count: How many there are; below 0 if nobody knows.
         what: What is done, as in "evaluating".
     """
     line, begin = ProgressLine(), time.monotonic()
-    for number, item in enumerate(items):
+    for number, batch in enumerate(batches):
         spent = time.monotonic() - begin
         if number and spent >= _SECONDS_BEFORE_THE_FIRST and line.is_due:
             left = f" of {count:,}, ETA {format_seconds(spent * (count - number) / number)}" if count > 0 else ""
-            line.show(f"{what}: {number:,} batches{left}")
-        yield item
+            line.show(f"{what}: batch {number:,}{left}")
+        yield batch
     line.finish()
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from albert_tf.progress_line import ProgressLine
+from albert_tf.progress_line import ProgressLine, with_progress
 
 
 class Terminal(io.StringIO):
@@ -26,3 +26,13 @@ def test_log_gets_whole_lines():
     line.show("말" * 200)
     line.finish()
     assert log.getvalue() == "말" * 200 + "\n"
+
+
+def test_long_work_shows_how_many_batches_are_done(capsys, monkeypatch):
+    seconds = iter(range(0, 1000, 6))
+    monkeypatch.setattr("albert_tf.progress_line.time.monotonic", lambda: next(seconds))
+    assert list(with_progress("abc", 3, "evaluating")) == ["a", "b", "c"]
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("evaluating: batch 1 of 3, ETA ")
+    monkeypatch.setattr("albert_tf.progress_line.time.monotonic", lambda: 0.0)
+    assert list(with_progress("abc", 3, "evaluating")) == ["a", "b", "c"] and not capsys.readouterr().out
