@@ -40,9 +40,18 @@ class Examples:
         self._count = len(self._lengths)
         # By the length of a batch's longest example, the length of the batch.
         longest = features["input_mask"].shape[-1]
-        rounded = (_powers_of_two if has_few_lengths else _round_up)(np.arange(1 + longest))
+        lengths = np.arange(1 + longest)
+        if has_few_lengths:
+            rounded = 2 ** np.ceil(np.log2(np.maximum(lengths, _SHORTEST_OF_FEW))).astype(lengths.dtype)
+        else:
+            rounded = -(-lengths // _LENGTH_STEP) * _LENGTH_STEP
         self._cut_lengths = np.minimum(rounded, longest)
-        self._axes = {name: axis for name in self._features for axis in _unknown_axes(batch_spec[name])}
+        self._axes = {
+            name: axis
+            for name in self._features
+            for axis, size in enumerate(batch_spec[name].shape)
+            if axis and size is None
+        }
 
     @property
     def order_of_evaluation(self) -> np.ndarray:
@@ -128,15 +137,3 @@ def _lengths(mask):
     """Returns the number of pieces up to the last one that counts, at least 1: [N, ..., S] to int [N]."""
     places = np.arange(1, 1 + mask.shape[-1])
     return np.maximum(1, (places * (mask != 0)).reshape([len(mask), -1]).max(axis=1))
-
-
-def _unknown_axes(spec):
-    return [axis for axis, size in enumerate(spec.shape) if axis and size is None]
-
-
-def _round_up(lengths):
-    return -(-lengths // _LENGTH_STEP) * _LENGTH_STEP
-
-
-def _powers_of_two(lengths):
-    return 2 ** np.ceil(np.log2(np.maximum(lengths, _SHORTEST_OF_FEW))).astype(lengths.dtype)

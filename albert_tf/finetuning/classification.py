@@ -132,12 +132,10 @@ class Classification(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", predict, 2 * MOST_CHARACTERS // len(self.labels))
 
     def reports(self):
-        if importlib.util.find_spec("matplotlib") is None:
-            return {ERRORS_FILE: write_errors}
-        return {
-            ERRORS_FILE: write_errors,
-            CONFUSION_FILE: functools.partial(plot_confusion_matrix, labels=self.labels),
-        }
+        reports = {ERRORS_FILE: write_errors}
+        if importlib.util.find_spec("matplotlib") is not None:
+            reports[CONFUSION_FILE] = functools.partial(plot_confusion_matrix, labels=self.labels)
+        return reports
 
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of texts that have several; see `label_report`."""

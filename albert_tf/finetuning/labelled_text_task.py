@@ -167,11 +167,7 @@ class LabelledTextTask(FinetuningTask):
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each example: text(s), the label given (empty if none), and `prediction_columns`."""
         found = [
-            {
-                **example.columns,
-                "label": self.written_label(example.label),
-                **self.prediction_columns(prediction),
-            }
+            {**example.columns, "label": self.written_label(example.label), **self.prediction_columns(prediction)}
             for example, prediction in zip(examples, predictions)
         ]
         write_rows(path, [list(found[0]), *(list(row.values()) for row in found)])

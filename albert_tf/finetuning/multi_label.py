@@ -3,7 +3,6 @@
 import collections
 import math
 import os
-import typing
 from types import MappingProxyType
 
 import numpy as np
@@ -174,7 +173,7 @@ class MultiLabel(LabelledTextTask):
 
         def predict(train, dev):
             probabilities = classify_into_several(train, dev, self.label_values(train))
-            kept, found = self.thresholds, self.decide_on_held_out(dev, _named(self.labels, probabilities))
+            kept, found = self.thresholds, self.decide_on_held_out(dev, self._decide(probabilities))
             self.thresholds = kept
             return found
 
@@ -226,7 +225,3 @@ def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[s
         f"{len(labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} texts "
         f"without: {named}"
     )
-
-
-def _named(labels: tuple[str, ...], probabilities: np.ndarray) -> list[dict[str, typing.Any]]:
-    return [{"probabilities": dict(zip(labels, map(float, row)))} for row in probabilities]

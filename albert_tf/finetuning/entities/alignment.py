@@ -92,7 +92,9 @@ def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray
     Returns:
         int32 [N, S, 2, 5]; spaces beyond the text, and 0 where no unit is read.
     """
-    code_points = [_padded_code_points(text.text) for text in texts]
+    padding = " " * REACH
+    padded = (f"{padding}{replace_halves(text.text)}{padding}" for text in texts)
+    code_points = [np.frombuffer(text.encode("utf-32-le"), "<i4") for text in padded]
     found = np.zeros([*features["input_ids"].shape, *CHARACTERS_SHAPE], np.int32)
     for row, index, units in zip(found, features["text_indices"], features["units"]):
         numbers, positions = units.T
@@ -102,10 +104,6 @@ def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray
         row[positions[::-1], 0] = around[::-1, 0]
         row[positions, 1] = around[:, 1]
     return found
-
-
-def _padded_code_points(text):
-    return np.frombuffer(f"{' ' * REACH}{replace_halves(text)}{' ' * REACH}".encode("utf-32-le"), "<i4")
 
 
 def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:

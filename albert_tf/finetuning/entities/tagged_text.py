@@ -218,7 +218,9 @@ def _read_columns(lines):
     """Reads a word a line with its columns; see `read_tagged`."""
     has_tabs = any("\t" in line.strip() for _, line in lines)
     split = _split_at_tabs if has_tabs else _split_at_spaces
-    blocks = [[(number, split(line)) for number, line in block] for block in _blocks(_without_borders(lines))]
+    # What begins a document is left out, and a line of blanks is an empty one.
+    lines = [(n, line if line.strip() else "") for n, line in lines if not line.startswith("-DOCSTART-")]
+    blocks = [[(number, split(line)) for number, line in block] for block in _blocks(lines)]
     word = int(_counts_words(blocks))
     described = _describe_columns(max((len(row) for block in blocks for _, row in block), default=1), word, has_tabs)
     return [functools.partial(_sentence_of_columns, block, word, has_tabs) for block in blocks], described
@@ -231,11 +233,6 @@ def _describe_columns(count, word, has_tabs):
     not_read = f"; column {' and '.join(unread)} not read" if unread else ""
     between = "tabs" if has_tabs else "spaces"
     return f"a word (column {word + 1}){tags} a line, {between} between them{not_read}"
-
-
-def _without_borders(lines):
-    """Returns lines without those that begin a document; a line of blanks becomes an empty one."""
-    return [(n, line if line.strip() else "") for n, line in lines if not line.startswith("-DOCSTART-")]
 
 
 def _split_at_tabs(line):

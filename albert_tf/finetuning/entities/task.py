@@ -197,7 +197,8 @@ class Entities(FinetuningTask):
         write_text(path, "".join(to_json(row) + "\n" for row in rows))
 
     def score(self, examples, predictions):
-        truth, found = _tags_as_read(examples, predictions)
+        truth = [list(_as_read(*pair).tags) for pair in zip(examples, predictions)]
+        found = [leave_out(prediction["tags"], prediction.get("unread", [])) for prediction in predictions]
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
     def blind_scores(self, examples):
@@ -285,19 +286,9 @@ def _describe(entities):
     return ", ".join(f"{each['type']} {each['text']} ({each['begin']}-{each['end']})" for each in entities)
 
 
-def _unread(prediction):
-    return prediction.get("unread", [])
-
-
-def _tags_as_read(texts, predictions):
-    """Returns the true tags of texts and those found, as far as they were read."""
-    truth = [list(_as_read(*pair).tags) for pair in zip(texts, predictions)]
-    return truth, [leave_out(prediction["tags"], _unread(prediction)) for prediction in predictions]
-
-
 def _as_read(text, prediction):
     """Returns a text with its true tags, as far as it was read."""
-    return without_units(text, _unread(prediction))
+    return without_units(text, prediction.get("unread", []))
 
 
 def _weights(batch):

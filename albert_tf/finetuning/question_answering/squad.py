@@ -78,7 +78,7 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
     """
     questions, places = [], {}
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
-    if _is_table(path):
+    if is_saved(path) or path.lower().endswith(TABLE_ENDINGS):
         raise InputError(f"{path} is a table, not a JSON file in the form of SQuAD; {_OF_TABLE}")
     content = read_json(path, "the questions")
     for context, title, entry, entry_place in _entries(content, path, bad_entries):
@@ -103,11 +103,6 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
         f"  the first: {shorten(first.question)}{answer}"
     )
     return questions
-
-
-def _is_table(path):
-    """Whether a path is that of a table, or of a folder that `datasets` has saved."""
-    return is_saved(path) or path.lower().endswith(TABLE_ENDINGS)
 
 
 def read_version(path: str) -> typing.Any:
