@@ -71,7 +71,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         found = gpt2.split_fused(found)
     head = find_head(values, found, options.task, config_file)
     known = head.task or (_task_by_name(family, found) if head.outputs else None)
-    foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
+    transform = family.naming.layers.get("masked_lm_head/transform")
+    foreign_config.check_masked_lm(config, f"{transform}.weight" in found, source)
     of_network = _check_network(values, family, found, config_file, source)
     weights, taken = take_weights(family.naming, config, found, source, known, head.outputs, family.layers)
     weights = head.in_our_order(weights)
@@ -125,10 +126,6 @@ def _task_by_name(family, found):
     """Returns a task whose head has the names of one that is there, where nothing says what it is for."""
     whole = family.naming.heads.get("classify", {"": ""})
     return "classify" if all(f"{name}.weight" in found for name in whole.values()) else "tag"
-
-
-def _parts_in(family, found):
-    return [part for part, name in family.naming.layers.items() if f"{name}.weight" in found]
 
 
 def _take_own_settings(model, settings, outputs, source):

@@ -197,7 +197,9 @@ def write(model: PortableModel, folder: str) -> list[str]:
             f"KerasHub has one dropout, {config.hidden_dropout_prob}: attention_probs_dropout_prob="
             f"{config.attention_probs_dropout_prob} is known to albert_tf alone"
         )
-    _write_weights(os.path.join(folder, WEIGHTS_FILE), weights)
+    with h5py.File(os.path.join(folder, WEIGHTS_FILE), "w") as file:
+        for name, weight in weights.items():
+            file.create_dataset(name, data=weight.read())
     write_json(os.path.join(folder, CONFIG_FILE), _config_values(config))
     count = sum(math.prod(weight.shape) for weight in weights.values())
     metadata = {"keras_version": importlib.metadata.version("keras"), "parameter_count": count}
@@ -208,13 +210,6 @@ def write(model: PortableModel, folder: str) -> list[str]:
         files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
         notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
     return notes
-
-
-def _write_weights(path, weights):
-    """Writes arrays into an HDF5 file, one at a time."""
-    with h5py.File(path, "w") as file:
-        for name, weight in weights.items():
-            file.create_dataset(name, data=weight.read())
 
 
 def _config_values(config):

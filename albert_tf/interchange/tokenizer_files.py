@@ -132,7 +132,7 @@ def _find_others(folder, options, sentencepiece_file, library):
     if options.vocab_file:
         return read_vocabulary_file(options)
     named = options.spm_model_file
-    if named and not _is_same_file(named, sentencepiece_file):
+    if named and not (sentencepiece_file and os.path.realpath(named) == os.path.realpath(sentencepiece_file)):
         return _read_model(named, folder, {}, options, library, kind_of_sentencepiece(named, {}, False))
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     settings = read_tokenizer_config(folder)
@@ -147,10 +147,6 @@ def _find_others(folder, options, sentencepiece_file, library):
         tokenizer, more = read_xlm_roberta(None, folder, options)
         return tokenizer, (*notes, *more)
     return read_wordpiece(folder, settings, options, as_google=library == GOOGLE)
-
-
-def _is_same_file(one, other):
-    return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
 _NAMES = (TOKENIZER_FILE, VOCABULARY_FILE)

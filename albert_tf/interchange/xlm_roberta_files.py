@@ -92,8 +92,9 @@ def _read_unigrams(path):
     processor = values.get("post_processor")
     if not isinstance(processor, dict) or template_of(processor) not in _TEMPLATES:
         raise InputError(f"{path}: post_processor doesn't put texts as XLM-RoBERTa does (<s> A </s></s> B </s>)")
+    kinds = dict.fromkeys(_SPECIAL, CONTROL) | {_UNKNOWN: UNKNOWN}
     try:
-        pieces = [Piece(text, float(score), _kind_of(text)) for text, score in model["vocab"]]
+        pieces = [Piece(text, float(score), kinds.get(text, NORMAL)) for text, score in model["vocab"]]
         if not all(isinstance(piece.text, str) for piece in pieces):
             raise TypeError("a piece that is no text")
     except (KeyError, TypeError, ValueError) as error:
@@ -101,10 +102,6 @@ def _read_unigrams(path):
     if tuple(piece.text for piece in pieces[: len(_FIRST)]) != _FIRST or model.get("unk_id") != _FIRST.index(_UNKNOWN):
         raise InputError(f"{path}: its pieces don't begin with {', '.join(_FIRST)}, as XLM-RoBERTa's do")
     return SentencePieceModel.of_unigrams(pieces, _read_normalizer(values, path), path)
-
-
-def _kind_of(text):
-    return UNKNOWN if text == _UNKNOWN else CONTROL if text in _SPECIAL else NORMAL
 
 
 def _read_normalizer(values, path):
