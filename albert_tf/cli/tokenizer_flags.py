@@ -19,19 +19,12 @@ FLAGS = flags.FLAGS
 # Flag name to the tokenizer's own name of the setting.
 _TOKENIZER_SETTINGS = {
     "do_lower_case": "lower_case",
-    "strip_accents": "strip_accents",
-    "squeeze_repeats": "squeeze_repeats",
-    "full_width_to_ascii": "full_width_to_ascii",
-    "keep_emoji": "keep_emoji",
-    "split_punctuation": "split_punctuation",
-    "split_digits": "split_digits",
-    "split_emoji": "split_emoji",
-    "wordpiece_scheme": "wordpiece_scheme",
+    **{name: name for name in ("strip_accents", "squeeze_repeats", "full_width_to_ascii", "keep_emoji")},
+    **{name: name for name in ("split_punctuation", "split_digits", "split_emoji", "wordpiece_scheme")},
 }
 _SENTENCEPIECE_SETTINGS = {
     "do_lower_case": "lower_case",
-    "strip_accents": "strip_accents",
-    "split_number_commas": "split_number_commas",
+    **{name: name for name in ("strip_accents", "split_number_commas")},
 }
 
 

@@ -106,7 +106,8 @@ def find_sequences(trie: Trie, sizes: TrieSizes, ids: tf.Tensor) -> tuple[tf.Ten
     nodes = tf.where(tf.gather(trie.starts_word, ids) > 0, _ROOT, -1)
     numbers = lengths = tf.zeros_like(ids)
     for step in range(sizes.max_length):
-        nodes = _follow(trie, sizes, nodes, _shift_left(ids, step, -1))
+        following = tf.pad(ids, [[0, 0], [0, step]], constant_values=-1)[:, step:]
+        nodes = _follow(trie, sizes, nodes, following)
         found = tf.gather(trie.number_of_node, nodes + 1)
         numbers, lengths = tf.where(found > 0, found, numbers), tf.where(found > 0, step + 1, lengths)
     is_kept = _without_overlaps(lengths, sizes.max_length)
@@ -130,7 +131,7 @@ def _without_overlaps(lengths, max_length):
     def covered_by(kept):
         covered = tf.zeros_like(kept)
         for distance in range(1, max_length):
-            covered |= _shift_right(kept & (lengths > distance), distance)
+            covered |= tf.pad(kept & (lengths > distance), [[0, 0], [distance, 0]])[:, :-distance]
         return covered
 
     # A round decides at least the next sequence of each row whose fate was open; nearly always two are enough.
@@ -151,11 +152,3 @@ def _largest_hash(num_edges):
 def _hash(nodes, pieces, largest, right_shift, bitwise_and):
     mixed = nodes * _NODE_FACTOR + pieces * _PIECE_FACTOR  # whatever doesn't fit into 32 bits is lost
     return bitwise_and(right_shift(mixed, 7), largest)
-
-
-def _shift_left(values, distance, fill):
-    return tf.pad(values, [[0, 0], [0, distance]], constant_values=fill)[:, distance:]
-
-
-def _shift_right(values, distance):
-    return tf.pad(values, [[0, 0], [distance, 0]])[:, :-distance]

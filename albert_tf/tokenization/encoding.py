@@ -114,16 +114,13 @@ class OffsetEncoder:
         encodings = []
         for begin in range(0, len(texts), _TEXTS_PER_BATCH):
             batch = slice(begin, begin + _TEXTS_PER_BATCH)
-            columns = [self._encode_segment(segment[batch], i) for i, segment in enumerate(segments)]
+            located = [self._locate(segment[batch]) for segment in segments]
+            columns = [self._add_special_tokens(*each, segment_id) for segment_id, each in enumerate(located)]
             if text_pairs is not None:
                 columns[0] = map(self._with_further_separators, columns[0])
             for rows in zip(*columns):
                 encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
         return encodings
-
-    def _encode_segment(self, texts, segment_id):
-        """Returns for each text of a segment its pieces, ids, spans and segment ids, special tokens included."""
-        return self._add_special_tokens(*self._locate(texts), segment_id)
 
     def _with_further_separators(self, row):
         """Returns the columns of the first text of a pair with the [SEP] that it has besides its own."""

@@ -40,9 +40,10 @@ def export_huggingface(
         InputError: The scheme can't be expressed, a special token is missing, or the folder holds our own tokenizer.
     """
     folder = os.fspath(folder)
-    _refuse_own_folder(folder)
-    backend = to_tokenizers(tokenizer)
-    write_text(os.path.join(folder, TOKENIZER_FILE), backend.to_str(pretty=True))
+    path = os.path.join(folder, TOKENIZER_FILE)
+    if tf.io.gfile.exists(path) and not is_of_transformers(folder):
+        raise InputError(f"{path} is the tokenizer's own file, which has the same name; choose another folder")
+    write_text(path, to_tokenizers(tokenizer).to_str(pretty=True))
     write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length, has_segments))
 
 
@@ -188,9 +189,3 @@ def _config(tokenizer, max_seq_length, has_segments):
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         "model_max_length": max_seq_length,
     }
-
-
-def _refuse_own_folder(folder):
-    path = os.path.join(folder, TOKENIZER_FILE)
-    if tf.io.gfile.exists(path) and not is_of_transformers(folder):
-        raise InputError(f"{path} is the tokenizer's own file, which has the same name; choose another folder")

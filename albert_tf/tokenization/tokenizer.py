@@ -253,12 +253,8 @@ class KoreanWordPieceTokenizer(Tokenizer):
             self.vocabulary.require(*SPECIAL_TOKENS)
         if form == "korean":
             return
-        needed = {
-            "split_punctuation": True,
-            **dict.fromkeys(
-                ("squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits", "split_emoji"), False
-            ),
-        }
+        # What later versions of ours brought is nothing that BERT's tokenizer has.
+        needed = {"split_punctuation": True, **dict.fromkeys(self._later_settings, False)}
         wrong = [name for name, value in needed.items() if self._switches()[name] is not value]
         if self.wordpiece_scheme != "continuation":
             wrong.append("wordpiece_scheme")

@@ -187,10 +187,8 @@ class WordPiece:
 
     def may_hold_long_word(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns which of the texts [N] hold more characters between spaces than a word may have, bool [N]."""
-        return tf.reduce_any(self._is_long_ragged(tf.strings.split(texts, " ")), axis=1)
-
-    def _is_long_ragged(self, words):
-        return words.with_flat_values(self._is_long(words.flat_values))
+        words = tf.strings.split(texts, " ")
+        return tf.reduce_any(words.with_flat_values(self._is_long(words.flat_values)), axis=1)
 
     def _is_long(self, words):
         return tf.strings.length(words, "UTF8_CHAR") > self._max_characters
