@@ -50,10 +50,6 @@ SHARED_SETTINGS = ("dev_fraction", "max_seq_length", "token_dropout")
 TEACHER_SETTINGS = ("teacher_weight", "teacher_temperature")
 
 
-def _as_given(settings, config, is_known):
-    return settings
-
-
 @dataclasses.dataclass(frozen=True)
 class FinetuningCommand:
     """What tells one command that fine-tunes from another.
@@ -76,7 +72,7 @@ class FinetuningCommand:
     place_names: tuple[str, ...]
     find_paths: collections.abc.Callable[..., tuple[str, ...]]
     make_task: collections.abc.Callable[..., FinetuningTask]
-    complete: collections.abc.Callable = _as_given
+    complete: collections.abc.Callable = lambda settings, config, is_known: settings
 
     def run(self, define_flags: collections.abc.Callable[[], None]) -> None:
         """Runs the command."""

@@ -73,7 +73,8 @@ def _run_all(output_dir, search, run_once, tell):
         if settings in left_out:
             return None
         variant = {**settings, "random_seed": search.random_seed + number_of_seed}
-        folder = os.path.join(output_dir, "_".join(map(_describe_change, variant.items())))
+        changes = (f"{_SHORT_NAMES.get(name, name)}_{as_text(value)}" for name, value in variant.items())
+        folder = os.path.join(output_dir, "_".join(changes))
         tell(f"\ntrial {len(seen)} of {len(search)}: {folder}")
         try:
             metric, learning_rate, results = run_once(variant, folder)
@@ -128,11 +129,6 @@ def _describe_search(search):
     searched = ",".join(f"{name}:{values}" for name, values in search.get("settings", {}).items())
     drawn = f", drawn by {search['drawn_by']}" if "drawn_by" in search else ""
     return f"{searched or 'seeds alone'} from `random_seed={search.get('random_seed')}`{drawn}"
-
-
-def _describe_change(change):
-    name, value = change
-    return f"{_SHORT_NAMES.get(name, name)}_{as_text(value)}"
 
 
 def _describe(changed):

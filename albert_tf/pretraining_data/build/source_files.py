@@ -74,7 +74,9 @@ class PairFile:
             texts, what = self._texts_of(row, place)
             if texts is None:
                 num_bad, first_bad = num_bad + 1, first_bad or what
-                self._count_bad_row(what)
+                self.counts["num_bad_lines"] += 1
+                if self._on_bad_text == "fail":
+                    raise BadCorpusError(f"{what}, or pass `on_bad_text=skip` to leave such rows out")
                 continue
             num_good += 1
             self.counts["num_bytes"] += sum(len(text.encode()) for text in texts)
@@ -113,11 +115,6 @@ class PairFile:
                 return None, f'{place}: "{name}" has more than {MAX_CHARACTERS_PER_LINE:,} characters; split it'
             texts.append(text)
         return texts, None
-
-    def _count_bad_row(self, what):
-        self.counts["num_bad_lines"] += 1
-        if self._on_bad_text == "fail":
-            raise BadCorpusError(f"{what}, or pass `on_bad_text=skip` to leave such rows out")
 
 
 def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
