@@ -25,22 +25,9 @@ _LOGARITHMIC = ("learning_rate", "head_learning_rate", "weight_decay")
 
 # What may be searched, where the command has it, besides what all training shares.
 _SEARCHED = (
-    "num_train_epochs",
-    "max_seq_length",
-    "dropout",
-    "token_dropout",
-    "early_stopping",
-    "use_bfloat16",
-    "use_float16",
-    "pooling",
-    "question_alignment",
-    "character_ngrams",
-    "decoding",
-    "doc_stride",
-    "max_query_length",
-    "max_qa_length",
-    "head",
-    "word_embeddings",
+    *("num_train_epochs", "max_seq_length", "dropout", "token_dropout", "early_stopping", "use_bfloat16"),
+    *("use_float16", "pooling", "question_alignment", "character_ngrams", "decoding", "doc_stride"),
+    *("max_query_length", "max_qa_length", "head", "word_embeddings"),
 )
 # By --num_trials, and what is a part of another setting.
 _NOT_SEARCHED = ("random_seed", "init_checkpoint", "freeze", "reference_batch_size")

@@ -77,12 +77,7 @@ _NOT_OF_CHOICES = (
 _DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
-    "model_type",
-    "position_offset",
-    "pooler",
-    "classification_head",
-    "norm_position",
-    "language_model_head",
+    *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
     "num_languages",
 )
 # Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and

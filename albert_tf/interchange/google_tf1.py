@@ -38,20 +38,9 @@ _BERT_DEFAULTS = {
     "type_vocab_size": 16,
 }
 _ORIGINAL_FIELDS = (
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_hidden_groups",
-    "inner_group_num",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
+    *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_hidden_groups", "inner_group_num"),
+    *("num_attention_heads", "intermediate_size", "hidden_act", "hidden_dropout_prob"),
+    *("attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size", "initializer_range"),
 )
 _ALBERT_ONLY = ("embedding_size", "num_hidden_groups", "inner_group_num")
 

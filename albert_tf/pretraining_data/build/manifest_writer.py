@@ -31,17 +31,8 @@ _INPUT_DIGESTS, _INPUT_SOURCES = "sha256_per_input_file", "source_per_input_file
 
 # Of the corpus, in the order of the manifest.
 _CORPUS_COUNTS = (
-    "documents",
-    "duplicate_documents",
-    "one_sentence_documents",
-    "long_documents",
-    "undivided_files",
-    "sentences",
-    "long_lines",
-    "split_sentences",
-    "words",
-    "tokens",
-    "bad_lines",
+    *("documents", "duplicate_documents", "one_sentence_documents", "long_documents", "undivided_files"),
+    *("sentences", "long_lines", "split_sentences", "words", "tokens", "bad_lines"),
 )
 
 
