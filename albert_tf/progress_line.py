@@ -6,7 +6,7 @@ import sys
 import time
 import typing
 
-from albert_tf.verbosity import DETAILS, RESULTS, tells
+from albert_tf.verbosity import DETAILS, RESULTS, end_row, rewrite_row, tells
 
 _SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
 _SECONDS_IN_A_BRIEF_LOG = 30.0
@@ -19,7 +19,6 @@ class ProgressLine:
     def __init__(self, stream=None):
         self._stream = stream or sys.stdout
         self._is_terminal = self._stream.isatty()
-        self._is_open = False
         self._last_at = time.monotonic()
 
     @property
@@ -35,18 +34,14 @@ class ProgressLine:
             return
         if self._is_terminal:
             # The last column is left free, for some terminals go on to the next row after it.
-            shown = line[: shutil.get_terminal_size().columns - 1]
-            print(f"\r\033[K{shown}", end="", file=self._stream, flush=True)
-            self._is_open = True
+            rewrite_row(self._stream, line[: shutil.get_terminal_size().columns - 1])
         else:
             print(line, file=self._stream, flush=True)
         self._last_at = time.monotonic()
 
-    def finish(self) -> None:
-        """Leaves the last line where it is."""
-        if self._is_open:
-            print(file=self._stream, flush=True)
-        self._is_open = False
+    def finish(self, is_kept: bool = True) -> None:
+        """Leaves the last line where it is, or takes it away, where it could be rewritten."""
+        end_row(self._stream, is_kept)
 
 
 def with_progress(
@@ -60,13 +55,15 @@ def with_progress(
         what: What is done, as in "evaluating".
     """
     line, begin = ProgressLine(), time.monotonic()
-    for number, batch in enumerate(batches):
-        spent = time.monotonic() - begin
-        if number and spent >= _SECONDS_BEFORE_THE_FIRST and line.is_due:
-            left = f" of {count:,}, ETA {format_seconds(spent * (count - number) / number)}" if count > 0 else ""
-            line.show(f"{what}: batch {number:,}{left}")
-        yield batch
-    line.finish()
+    try:
+        for number, batch in enumerate(batches):
+            spent = time.monotonic() - begin
+            if number and spent >= _SECONDS_BEFORE_THE_FIRST and line.is_due:
+                left = f" of {count:,}, ETA {format_seconds(spent * (count - number) / number)}" if count > 0 else ""
+                line.show(f"{what}: batch {number:,}{left}")
+            yield batch
+    finally:
+        line.finish(is_kept=False)
 
 
 def format_seconds(seconds: float) -> str:

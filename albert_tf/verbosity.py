@@ -2,6 +2,7 @@
 
 import collections.abc
 import contextlib
+import sys
 import typing
 
 # Warnings alone; what a training came to, and how far it is; all that commands say.
@@ -9,6 +10,8 @@ WARNINGS, RESULTS, DETAILS = range(3)
 _WARNING = "warning: "
 
 _most = DETAILS
+_rewritten: typing.TextIO | None = None  # the terminal whose last row a line of progress is in
+_CLEAR = "\r\033[K"
 
 
 @contextlib.contextmanager
@@ -27,14 +30,25 @@ def tells(level: int) -> bool:
     return level <= _most
 
 
-def told_of(text: str, level: int) -> list[str]:
-    """Returns the lines of a text that `tell` prints."""
-    return [line for line in text.splitlines() if tells(level) or line.startswith(_WARNING)]
-
-
 def tell(text: str, level: int = DETAILS, stream: typing.TextIO | None = None) -> bool:
     """Prints what is of a level, and lines that are warnings in any case; returns whether there was such."""
-    lines = told_of(text, level)
+    lines = [line for line in text.splitlines() if tells(level) or line.startswith(_WARNING)]
     if lines:
+        end_row(stream or sys.stdout)
         print(*lines, sep="\n", file=stream, flush=True)
     return bool(lines)
+
+
+def rewrite_row(stream: typing.TextIO, line: str) -> None:
+    """Shows a line in the last row of a terminal, in place of what was shown there in this way."""
+    global _rewritten
+    _rewritten = stream
+    print(f"{_CLEAR}{line}", end="", file=stream, flush=True)
+
+
+def end_row(stream: typing.TextIO, is_kept: bool = True) -> None:
+    """Leaves what `rewrite_row` has shown last where it is, or takes it away."""
+    global _rewritten
+    if stream is _rewritten:
+        print(end="\n" if is_kept else _CLEAR, file=stream, flush=True)
+        _rewritten = None

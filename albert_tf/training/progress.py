@@ -12,7 +12,7 @@ from albert_tf.files import read_text, to_json, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.training.loss_plot import plot_losses
 from albert_tf.training.trackers import Trackers
-from albert_tf.verbosity import DETAILS, RESULTS, tell, tells, told_of
+from albert_tf.verbosity import DETAILS, RESULTS, tell, tells
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -110,8 +110,7 @@ class Progress:
 
     def log(self, line: str, level: int = DETAILS) -> None:
         """Tells a line of its own."""
-        if self._is_chief and told_of(line, level):
-            self._line.finish()
+        if self._is_chief:
             tell(line, level, self._stream)
 
     def tell_held_out(self, step: int, results: dict[str, float]) -> None:
