@@ -46,11 +46,12 @@ MAY_IMPORT = {
     "batch_prediction": "errors files folder_lock json_types progress_line asked_texts loaded_model text_fields rows",
     "tokenization": f"{BASE} quiet_tensorflow pair_truncation text_encoding lacking_characters progress_line",
     "mentions": "errors files config tokenization",
-    "pretraining_data": f"{BASE} startup folder_lock progress_line child_process corpus rows tokenization mentions",
+    "pretraining_data": f"{BASE} quiet_tensorflow startup folder_lock progress_line child_process corpus rows "
+    "tokenization mentions",
     "compilation": "",
     "modeling": f"{BASE} quiet_tensorflow checkpoint_files compilation mentions",  # knows nothing of text
-    "generation": "errors setting_checks compilation tokenization modeling",
-    "optimization": "errors config compilation",
+    "generation": "errors quiet_tensorflow setting_checks compilation tokenization modeling",
+    "optimization": "errors quiet_tensorflow config compilation",
     "objectives": "errors config quiet_tensorflow setting_checks mentions pretraining_data modeling",
     "training": f"{BASE} quiet_tensorflow verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
@@ -61,7 +62,8 @@ MAY_IMPORT = {
     "plot_labels asked_texts "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": f"{BASE} verbosity pair_truncation whole_folders checkpoint_files tokenization modeling "
+    "interchange": f"{BASE} quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files tokenization "
+    "modeling "
     "objectives training "
     "finetuning",
     "serving": f"{BASE} quiet_tensorflow startup setting_checks text_encoding folder_lock whole_folders "

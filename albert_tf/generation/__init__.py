@@ -1,5 +1,6 @@
 """Going on with texts, piece by piece, as a causal language model does."""
 
+import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.generation.options import GenerationOptions
 from albert_tf.generation.text_generator import TextGenerator
 
