@@ -261,8 +261,12 @@ def test_client_that_leaves_is_not_computed(start, num_requests):
         wait_for(lambda: server.application._batcher._num_running)
         for _ in range(3):
             with server.connect() as leaving:
-                leaving.sendall(request(json.dumps({"instances": ["gone"] * 9}).encode()) * num_requests)
+                asked = request(json.dumps({"instances": ["gone"] * 9}).encode())
+                leaving.sendall(asked)
                 wait_for(lambda: server.application._batcher._num_waiting > 5)
+                if num_requests > 1:
+                    leaving.sendall(asked * (num_requests - 1))
+                    wait_for(lambda: any(each.flow.read_paused for each in server.server.server_state.connections))
         wait_for(lambda: server.application._batcher._num_waiting == 1)
         server.model.may_answer.set()
         assert read_answer(first).startswith(b"HTTP/1.1 200 ")
