@@ -18,7 +18,7 @@ _BYTES_PER_READ = 1 << 18
 _ROWS_PER_BATCH = 1024
 # What the texts of a batch may take: a file can repeat a long one in few bytes.
 _BYTES_PER_BATCH = 1 << 26
-_MOST_UNPACKED = 1000
+_MOST_UNPACKED, _FEWEST_ROWS = 1000, 16
 
 
 class SeekableFile(io.IOBase):
@@ -67,13 +67,13 @@ class TableFile:
 
             metadata = pyarrow.parquet.read_metadata(file)
             self.form, self.schema, self._num_rows = "Parquet", metadata.schema.to_arrow_schema(), metadata.num_rows
-            texts = _repeated_texts(metadata, path)
+            texts, num_rows = _reading_in_bounds(metadata, path)
             # By default pyarrow reads a row group's whole column at once.
             parquet = pyarrow.parquet.ParquetFile(
                 file, metadata=metadata, read_dictionary=texts, buffer_size=_BYTES_PER_READ, pre_buffer=False
             )
             self._read = lambda columns: itertools.chain.from_iterable(
-                map(_decoded, parquet.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False))
+                map(_decoded, parquet.iter_batches(num_rows, columns=columns, use_threads=False))
             )
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
@@ -92,13 +92,16 @@ class TableFile:
             yield batch, self._file.size * number // self._num_rows
 
 
-def _repeated_texts(metadata, path):
-    """Returns the columns of texts that small dictionaries stand for, each perhaps many times as large as in the file.
+def _reading_in_bounds(metadata, path):
+    """Returns which columns to read as dictionaries, and how many rows at a time, so that no batch fills the memory.
+
+    Of a text that a file repeats, each row is as large as all that the file holds of it. Dictionaries of whole columns
+    are cut into parts when they are decoded; where pyarrow can't leave a text coded, fewer rows are read.
 
     Raises:
         BadCorpusError: A column unpacks to so many times its size that the file was made to fill the memory.
     """
-    found, others = set(), set()
+    coded, others, sizes = set(), set(), {}
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             name, size = column.path_in_schema, column.total_uncompressed_size
@@ -107,9 +110,15 @@ def _repeated_texts(metadata, path):
                     f"{path}: the column {shorten(name)} unpacks to more than {_MOST_UNPACKED:,} times its size; the "
                     "file is damaged, or made to fill the memory"
                 )
-            is_repeated = column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page
-            (found if is_repeated and size <= _BYTES_PER_BATCH else others).add(name)
-    return sorted(found - others)
+            repeats = column.has_dictionary_page or "DELTA_BYTE_ARRAY" in column.encodings
+            is_small = column.physical_type == "BYTE_ARRAY" and repeats and size <= _BYTES_PER_BATCH
+            can_stay_coded = is_small and column.has_dictionary_page and name in metadata.schema.names
+            (coded if can_stay_coded else others).add(name)
+            if is_small:
+                sizes[name] = max(size, sizes.get(name, 1))
+    coded -= others
+    largest = max((size for name, size in sizes.items() if name not in coded), default=1)
+    return sorted(coded), max(_FEWEST_ROWS, min(_ROWS_PER_BATCH, _BYTES_PER_BATCH // largest))
 
 
 def _decoded(batch):

@@ -205,3 +205,24 @@ def test_column_that_unpacks_to_very_much_is_refused(tmp_path, pyarrow):
     pyarrow.parquet.write_table(pyarrow.table({"text": column}), path, use_dictionary=False, compression="zstd")
     with pytest.raises(BadCorpusError, match=r"corpus\.parquet: the column text unpacks to more than 1,000 times its"):
         list(read_texts(path, "text"))
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "in a struct"])
+def test_text_that_can_not_stay_coded_never_fills_the_memory(tmp_path, pyarrow, encoding):
+    path = str(tmp_path / "corpus.parquet")
+    if encoding == "in a struct":
+        texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 300, pyarrow.int32()), ["가" * 1_000_000])
+        table = pyarrow.table({"text": pyarrow.StructArray.from_arrays([texts], ["inner"])})
+        pyarrow.parquet.write_table(table, path, dictionary_pagesize_limit=1 << 24, store_schema=False)
+    else:
+        table = pyarrow.table({"text": ["가" * 1_000_000] * 300})
+        pyarrow.parquet.write_table(table, path, use_dictionary=False, column_encoding={"text": encoding})
+    default = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(default)
+    pyarrow.set_memory_pool(pool)
+    try:
+        with open_table(path) as table:
+            assert sum(len(batch) for batch, _ in table.batches()) == 300
+    finally:
+        pyarrow.set_memory_pool(default)
+    assert pool.max_memory() < 500e6
