@@ -95,6 +95,7 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     labels, fields, thresholds = card["labels"], card["input_fields"], card.get("thresholds", [])
     rules = {
         f'"max_seq_length" must be from {_SHORTEST} to {longest}': _SHORTEST <= card["max_seq_length"] <= longest,
+        '"files" must name those of the export': bool(card["files"]),
         '"doc_stride" must be at least 1': card.get("doc_stride", 1) >= 1,
         '"labels" must differ from each other': len(set(labels)) == len(labels),
         '"input_fields" must be names that differ': 0 < len(fields) == len(set(fields)),

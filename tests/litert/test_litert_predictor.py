@@ -253,7 +253,7 @@ def test_what_needs_tensorflow_is_said(tmp_path):
         return str(error.value)
 
     assert message().startswith(f"can't read the model card {tmp_path}/model_card.json: ")
-    card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "files": {}}
+    card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "files": {"a": "0"}}
     card["config"] = tiny_config().to_dict()
     (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": Entities.__name__}))
     assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")

@@ -138,7 +138,7 @@ def test_rows_without_lengths_are_left_as_they_are():
 
 
 def test_export_that_does_not_tell_filler_is_refused():
-    card = {"task": "Entities", "labels": [], "input_fields": ["text"], "max_seq_length": 8, "files": {}}
+    card = {"task": "Entities", "labels": [], "input_fields": ["text"], "max_seq_length": 8, "files": {"a": "0"}}
     card["config"] = tiny_config().to_dict()
     signature = {"inputs": ["text"], "outputs": {"types": ["string", [None, None]], "lengths": ["int32", [None]]}}
     check_card({**card, "signatures": {"entities": signature}}, "card")
