@@ -79,7 +79,8 @@ def read_card(path):
     return check_card(read_json(path, "the model card"), path)
 
 
-CARD = {"task": "", "labels": [], "input_fields": [], "max_seq_length": 9, "config": {"hidden_size": 4}}
+CARD = {"task": "", "labels": [], "input_fields": [], "max_seq_length": 9, "files": {"a": "0"}}
+CARD["config"] = tiny_config(30).to_dict()
 
 # The name of a file, what is in it, and what reads it.
 CASES = {
