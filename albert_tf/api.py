@@ -108,24 +108,24 @@ def fit(
     import_tensorflow()
     from albert_tf.asked_texts import is_table
     from albert_tf.finetuning.from_python.examples import read_dev, read_given
-    from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
+    from albert_tf.runs.fit import fit_folder, settings_for
 
     check_whole("verbose", int(verbose) if isinstance(verbose, bool) else verbose, WARNINGS, DETAILS)
     without_warnings_of_tracing()
-    options, settings = split_settings(settings)
     with at_most(verbose):
         data = read_given(texts, labels, text_columns, kind)
+        settings_for(data, settings)  # before a folder is made
         dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
         model = find_or_shipped(model)
         source = format_of(model)
         if source is None:
-            find_checkpoint(model, "`model`")  # before a folder is made
+            find_checkpoint(model, "`model`")
         if output_dir is None:
             output_dir = tempfile.mkdtemp(prefix="albert_tf_")
             tell(f"the model will be written to {output_dir}; choose another folder with output_dir", RESULTS)
         output_dir = os.fspath(output_dir)
         model = model if source is None else kept_as_ours(model, source, output_dir)
-        fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
+        fit_folder(data, dev_data, model, output_dir, settings, strategy, trackers)
     return load(output_dir)

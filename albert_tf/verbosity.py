@@ -10,6 +10,7 @@ WARNINGS, RESULTS, DETAILS = range(3)
 _WARNING = "warning: "
 
 _most = DETAILS
+_spell: collections.abc.Callable[[str], str] = str
 _rewritten: typing.TextIO | None = None  # the terminal whose last row a line of progress is in
 _CLEAR = "\r\033[K"
 
@@ -25,6 +26,12 @@ def at_most(level: int) -> collections.abc.Iterator[None]:
         _most = before
 
 
+def spell_settings(spell: collections.abc.Callable[[str], str]) -> None:
+    """Has settings in backquotes called otherwise in all that is said, as commands call their flags."""
+    global _spell
+    _spell = spell
+
+
 def tells(level: int) -> bool:
     """Whether what is of a level is said."""
     return level <= _most
@@ -32,7 +39,7 @@ def tells(level: int) -> bool:
 
 def tell(text: str, level: int = DETAILS, stream: typing.TextIO | None = None) -> bool:
     """Prints what is of a level, and lines that are warnings in any case; returns whether there was such."""
-    lines = [line for line in text.splitlines() if tells(level) or line.startswith(_WARNING)]
+    lines = [line for line in _spell(text).splitlines() if tells(level) or line.startswith(_WARNING)]
     if lines:
         end_row(stream or sys.stdout)
         print(*lines, sep="\n", file=stream, flush=True)

@@ -1,5 +1,6 @@
 """What all commands share, with TensorFlow or without: flags that are read when they run, errors without tracebacks."""
 
+import collections.abc
 import contextlib
 import os
 import re
@@ -8,39 +9,44 @@ import typing
 
 from absl import app, flags, logging
 
-from albert_tf.cli import flag_groups
-from albert_tf.cli.flag_parsing import parse_flags
 from albert_tf.cli.original_flags import check_original_flags
+from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
 from albert_tf.errors import InputError
 from albert_tf.file_errors import describe_file_error, file_errors
 from albert_tf.files import gfile_for
 from albert_tf.folder_lock import hold
+from albert_tf.settings import Settings
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
+from albert_tf.verbosity import spell_settings
 
 end_in_one_line_if_interrupted()
 
 
-def run(main, define_flags, output_flag: str | None = None) -> None:
+def run(
+    main: collections.abc.Callable[[typing.Any], None], settings: type[Settings], output_flag: str | None = None
+) -> None:
     """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.
 
     Args:
-        main: Does the work, once the flags have been read.
-        define_flags: Defines them.
+        main: Does the work, given the settings.
+        settings: The class of these, which has a flag for each.
         output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
     """
-    flag_groups.define(define_flags)
+    define_flags(settings)
     warn_in_one_line(with_flags)
+    spell_settings(with_flags)
 
     def main_without_arguments(_):
         with _one_sentence():
             check_original_flags()
-            folder = output_flag and flags.FLAGS[output_flag].value
+            given = settings_from_flags(settings)
+            folder = output_flag and getattr(given, output_flag)
             with hold(folder, output_flag) if folder else contextlib.nullcontext():
-                main()
+                main(given)
 
     def parse(arguments):
         with _one_sentence():
-            parse_flags(arguments)
+            parse_flags(arguments, settings)
 
     logging.use_absl_handler()
     logging.set_verbosity(logging.WARNING)
@@ -77,19 +83,12 @@ def exit_stopped(number: int) -> typing.NoReturn:
     sys.exit(128 + number)
 
 
-def require(**flag_values) -> None:
-    """Checks that flags were given a value."""
-    for name, value in flag_values.items():
-        if value in (None, "", []):
-            raise InputError(f"--{name} is missing; see --help")
-
-
-def require_folder(**flag_values) -> None:
-    """Checks that flags name folders that are there, where TensorFlow isn't needed to see that."""
-    require(**flag_values)
-    for name, value in flag_values.items():
-        if "://" not in value and not os.path.isdir(value):
-            raise InputError(f"--{name}={value}: there is no such folder; put the name right")
+def require_folder(settings: Settings, name: str) -> None:
+    """Checks that a setting names a folder that is there, where TensorFlow isn't needed to see that."""
+    settings.require(name)
+    folder = getattr(settings, name)
+    if "://" not in folder and not os.path.isdir(folder):
+        raise InputError(f"`{name}={folder}`: there is no such folder; put the name right")
 
 
 def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
@@ -102,4 +101,4 @@ def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
         if os.path.exists(path) and not os.path.isfile(path):
             raise InputError(f"{path} is there already, and is no file; choose another place")
         if not overwrite and gfile_for(path).exists(path):
-            raise InputError(f"{path} is there already; choose another place, or pass --overwrite to replace it")
+            raise InputError(f"{path} is there already; choose another place, or pass `overwrite` to replace it")

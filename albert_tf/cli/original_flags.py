@@ -5,7 +5,6 @@ Some have no effect. The others are taken with their default alone, because any 
 
 from absl import flags
 
-from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 
 # Name to default.
@@ -34,10 +33,27 @@ _DEFAULT_ONLY = {
     "start_warmup_step": (0, "the warm-up begins with the first step"),
     "warmup_proportion": (0.1, "the number of steps of the warm-up is --num_warmup_steps"),
 }
+_OF_TRAINING = ("master", "num_tpu_cores")
+_OF_FINETUNING = (*_OF_TRAINING, "albert_hub_module_handle", "export_dir", "threshold_to_export")
+# Which of them a command takes.
+ORIGINAL_FLAGS = {
+    "create_pretraining_data": ("input_file_mode",),
+    "run_pretraining": (*_OF_TRAINING, "init_from_group0", "masked_lm_budget", "start_warmup_step"),
+    "run_classifier": (*_OF_FINETUNING, "cached_dir"),
+    "run_ner": _OF_FINETUNING,
+    "run_race": (
+        *_OF_FINETUNING,
+        *("train_file", "eval_file", "predict_file", "num_keep_checkpoint", "dropout_prob"),
+    ),
+    "run_squad": (
+        *_OF_FINETUNING,
+        *("dropout_prob", "predict_feature_file", "predict_feature_left_file", "train_feature_file", "use_einsum"),
+        "warmup_proportion",
+    ),
+}
 _DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
 
 
-@in_helpfull()
 def define_original_flags(*names: str) -> None:
     """Defines flags of the original script that takes them."""
     for name in names:

@@ -12,6 +12,7 @@ from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
+from albert_tf.rows.read_once import read_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import load_json
 from albert_tf.saved_datasets import is_saved
@@ -45,6 +46,7 @@ class Question:
     level: str | None = None
 
 
+@read_once
 def read_questions(
     path: str,
     levels: tuple[str, ...] = (),

@@ -3,6 +3,7 @@
 docs/classification.md tells how these were chosen.
 """
 
+import inspect
 import math
 import typing
 
@@ -12,6 +13,7 @@ from albert_tf.checkpoint_files import CheckpointReader, only_model, resolve_che
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.settings import settings_of
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import RunSettings
 
@@ -154,41 +156,50 @@ def evaluation_period(num_train_steps: int, num_examples: int, train_batch_size:
     return math.ceil(num_train_steps / np.clip(math.ceil(passes), *_EVALUATIONS))
 
 
-def finetuning_settings(
+def training_defaults(
     config: AlbertConfig,
     num_examples: int,
+    train_batch_size: int,
+    init_checkpoint: str | None = None,
     token_dropout: float = 0.0,
     num_train_epochs: float | None = None,
+    num_train_steps: int | None = None,
     highest_learning_rate: float | None = None,
-    **given,
-) -> RunSettings:
-    """Returns settings that do well without tuning, those of the commands that fine-tune.
+) -> dict[str, typing.Any]:
+    """Returns the settings of a training that does well without tuning: its length, warm-up and peak learning rate.
 
     Args:
         config: The model's hyper-parameters.
         num_examples: Examples to train on.
+        train_batch_size: Of these in an update.
+        init_checkpoint: What it begins with; None for random weights.
         token_dropout: Which share of their pieces is hidden.
-        num_train_epochs: Passes over them; None for `default_num_train_epochs`. `num_train_steps` goes before.
+        num_train_epochs: Passes over them; None for `default_num_train_epochs`.
+        num_train_steps: The length itself, which goes before.
         highest_learning_rate: The task's own limit; see `default_learning_rate`.
-        **given: Settings that replace these. With `early_stopping`, `eval_every_steps` is the `evaluation_period`.
     """
-    batch_size = given.get("train_batch_size", 32)
     epochs = num_train_epochs or default_num_train_epochs(num_examples, token_dropout)
-    num_train_steps = given.get("num_train_steps", num_steps(epochs, num_examples, batch_size))
-    defaults = {
+    num_train_steps = num_train_steps or num_steps(epochs, num_examples, train_batch_size)
+    return {
         "num_train_steps": num_train_steps,
         "num_warmup_steps": int(WARMUP_PROPORTION * num_train_steps),
-        "train_batch_size": batch_size,
-        "learning_rate": default_learning_rate(
-            config, has_much_to_keep(given.get("init_checkpoint")), highest_learning_rate
-        ),
-        "optimizer": "adamw",
-        "bias_correction": True,
-        "iterations_per_loop": 100,
+        "learning_rate": default_learning_rate(config, has_much_to_keep(init_checkpoint), highest_learning_rate),
     }
-    if given.get("early_stopping"):
-        defaults["eval_every_steps"] = evaluation_period(num_train_steps, num_examples, batch_size)
-    return RunSettings(**{**defaults, **given})
+
+
+def finetuning_settings(
+    config: AlbertConfig, num_examples: int, train_batch_size: int = 32, **given: typing.Any
+) -> RunSettings:
+    """Returns the settings of a run with `training_defaults`, which given ones replace; arguments as there."""
+    names = inspect.signature(training_defaults).parameters
+    chosen = training_defaults(
+        config, num_examples, train_batch_size, **{name: value for name, value in given.items() if name in names}
+    )
+    of_run = {name: value for name, value in given.items() if name in settings_of(RunSettings)}
+    if of_run.get("early_stopping"):
+        chosen["eval_every_steps"] = evaluation_period(chosen["num_train_steps"], num_examples, train_batch_size)
+    fixed = {"optimizer": "adamw", "bias_correction": True, "train_batch_size": train_batch_size}
+    return RunSettings(**{**fixed, **chosen, **of_run})
 
 
 def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], tokenizer: Tokenizer) -> int:

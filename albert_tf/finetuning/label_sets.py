@@ -3,6 +3,7 @@
 import ast
 import collections
 import collections.abc
+import dataclasses
 import re
 import typing
 
@@ -25,16 +26,16 @@ _UNKNOWN = ("-", "?")
 _FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
+@dataclasses.dataclass(frozen=True)
 class LabelSetReader:
     """Reads the labels of a row: a list of JSON or Parquet; one value with a separator between them (K-MHaS, KOTE); or
     of several columns, named as the labels, those that hold 1 and not 0 (UnSmile).
 
-    Args:
+    Attributes:
         separator: What stands between labels.
     """
 
-    def __init__(self, separator: str):
-        self._separator = separator
+    separator: str
 
     def __call__(
         self, values: collections.abc.Mapping[str, typing.Any], columns: tuple[str, ...], needs_label: bool
@@ -62,7 +63,7 @@ class LabelSetReader:
             text = one_value(values, column).strip()
             if not needs_label and text in _UNKNOWN:
                 return None
-            labels = tuple(part.strip() for part in text.split(self._separator)) if text else ()
+            labels = tuple(part.strip() for part in text.split(self.separator)) if text else ()
         if "" in labels:
             raise InputError(f"an empty label under {column}, {quote(value)}; remove the extra separator")
         if len(set(labels)) < len(labels):

@@ -15,6 +15,7 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.label_sets import looks_like_list
 from albert_tf.finetuning.task import CUT
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
+from albert_tf.rows.read_once import read_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import is_missing, joined_text, one_value, plain_labels
 from albert_tf.text_fields import columns_of, describe_columns
@@ -84,6 +85,7 @@ def read_examples(
     return examples
 
 
+@read_once
 def _read_file(path, files, needs_label, read_labels):
     bad_rows = BadRows(files.on_bad_row)
     row_file = RowFile(path, files.columns)

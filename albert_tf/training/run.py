@@ -138,7 +138,7 @@ class TrainingRun:
         settings = {**self._settings_to_compare(), **(data_settings or {})}
 
         def check_run():
-            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer, self.settings.assumed())
             if phases[-1].make_eval_dataset is not None and EVAL_RESULTS_FILE in results_data:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
@@ -180,18 +180,21 @@ class TrainingRun:
 
     def _settings_to_compare(self):
         """Returns what must not change when the run is resumed."""
+        computed_in = {"use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16"}
+        if self._models[MAIN_MODEL].compute_dtype == "float16":
+            computed_in["use_float16"] = True
+        kept = {name: value for name, value in self.settings.kept().items() if name != "use_float16"}
         return {
-            **self.settings.fixed_on_resume(),
+            **kept,
             "init_checkpoint": checkpoint_identity(self.settings.init_checkpoint),
             **self.objective.identity(),
             **({"frozen_models": self._frozen} if self._frozen else {}),
-            "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
-            **({"use_float16": True} if self._models[MAIN_MODEL].compute_dtype == "float16" else {}),
+            **computed_in,
         }
 
     def _claim(self, settings, results_data):
         if self.is_chief:
-            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer, self.settings.assumed())
             claim_results(self.output_dir, results_data)
             if self._weights.untrained:
                 write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._weights.untrained})

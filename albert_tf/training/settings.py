@@ -1,15 +1,17 @@
-"""The settings of a run, as data: each says whether it changes what the run computes."""
+"""The settings of a run, and the optimizer that they ask for."""
 
 import collections.abc
 import dataclasses
 import re
-import typing
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import HEAD
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
+from albert_tf.optimization.optimizers import OPTIMIZERS
+from albert_tf.optimization.schedule import SCHEDULE_CHOICES
+from albert_tf.settings import LOGARITHMIC, MODEL, RARE, TRAINING, Settings, free, setting
 
 # Parts of an encoder as `layer_rate_factors` sees them.
 # Of the main model, or of a further one, whose name stands before.
@@ -18,131 +20,154 @@ _BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/embedding(?:s|_hidden_mapping_in)/
 
 LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
-_AT_LEAST_ONE = (
-    "num_train_steps",
-    "train_batch_size",
-    "gradient_accumulation_steps",
-    "eval_batch_size",
-    "save_checkpoints_steps",
-    "keep_checkpoint_max",
-    "iterations_per_loop",
-)
-
-
-def _changes_result(default: typing.Any = dataclasses.MISSING, **options):
-    """Returns a field that resuming a run compares: with another value the run would compute something else."""
-    return dataclasses.field(default=default, metadata={"changes_result": True}, **options)
-
-
-def _free(default: typing.Any = dataclasses.MISSING):
-    """Returns a field that may change whenever a run is resumed."""
-    return dataclasses.field(default=default, metadata={"changes_result": False})
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """How to train and evaluate. The names are those of the commands' flags.
-
-    What `_changes_result` declares must be the same when a run is resumed; what `_free` declares may change.
+class RunSettings(Settings):
+    """How to train and evaluate; see the help of each setting.
 
     Attributes:
-        num_train_steps: Length of the training.
-        train_batch_size: Examples in one update, over all replicas.
-        learning_rate: Peak learning rate.
-        num_warmup_steps: Steps in which the learning rate rises.
-        head_learning_rate: Peak learning rate of the head that a task adds; None for that of the encoder.
-        layer_decay: What the learning rate is multiplied by from each block to the one below it; see
-            `layer_rate_factors`.
-        beta_2: Decay of the second moment.
-        clip_norm: Largest global norm of the gradients; 0 for any.
-        gradient_accumulation_steps: Parts of a replica's batch, computed one after the other to save memory.
-        optimizer: "lamb", "adamw" or "muon".
-        scale_learning_rate: "none", or "sqrt": `learning_rate` belongs to a batch of `reference_batch_size`, and is
-            multiplied by the root of `train_batch_size` / `reference_batch_size`.
-        reference_batch_size: See there; None without scaling.
-        poly_power: Power of the learning rate's decay; 1 is linear.
-        schedule: "continuous" or "original"; see `LearningRateSchedule`.
-        weight_decay: Share of a weight that is added to its update.
-        bias_correction: Whether to correct the bias of the optimizer's moments.
-        ema_decay: Decay of a moving average of the weights, which is then evaluated and used; 0 for none.
-        freeze: Regular expressions of variables to leave as they are.
-        init_checkpoint: Checkpoint or run folder to start from; None for random weights.
-        random_seed: Seed of dropout, and of order and masks of the data.
-        eval_batch_size: Batch size of evaluation, over all replicas; it decides the loss of halves of sentences.
-        max_eval_steps: Most batches of an evaluation; None for all.
-        eval_every_steps: Steps between evaluations while training; None for the last step only.
+        reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
+            the root of `train_batch_size` / `reference_batch_size`.
         evaluates_first: Whether to evaluate before the first step too.
-        early_stopping: How many evaluations in succession, neither with a better score nor with a lower loss than all
-            before, end the training; 0 for none.
-        eval_checkpoint: What to evaluate and use in the end: "latest", "best", or the path of a checkpoint; None for
-            the best, or the latest where no held-out data told which is best.
-        save_checkpoints_steps: Steps between checkpoints.
-        keep_checkpoint_max: Checkpoints to keep, besides the best one.
-        max_skipped_steps: Most steps to skip because loss or gradient is not finite.
-        iterations_per_loop: Most steps between two looks of the host at the device; use 1000 on a TPU.
-        profile_steps: First step of a TensorBoard profile and the one to end before; None for no profile.
-        peak_tflops: Peak of one replica in 1e12 operations a second, to report the share that is used.
 
     Raises:
         InputError: A value is out of range, or two values do not go together.
     """
 
-    num_train_steps: int = _changes_result()
-    train_batch_size: int = _changes_result()
-    learning_rate: float = _changes_result()
-    num_warmup_steps: int = _changes_result(0)
-    gradient_accumulation_steps: int = _changes_result(1)
-    optimizer: str = _changes_result("lamb")
-    scale_learning_rate: str = _changes_result("none")
-    reference_batch_size: int | None = _changes_result(None)
-    poly_power: float = _changes_result(1.0)
-    schedule: str = _changes_result("continuous")
-    weight_decay: float = _changes_result(0.01)
-    bias_correction: bool = _changes_result(False)
-    ema_decay: float = _changes_result(0.0)
-    freeze: tuple[str, ...] = _changes_result(())
-    init_checkpoint: str | None = _changes_result(None)
-    random_seed: int = _changes_result(12345)
-    head_learning_rate: float | None = _changes_result(None)
-    layer_decay: float = _changes_result(1.0)
-    beta_2: float = _changes_result(0.999)
-    clip_norm: float = _changes_result(1.0)
-    eval_batch_size: int = _free(64)
-    max_eval_steps: int | None = _free(None)
-    eval_every_steps: int | None = _free(None)
-    evaluates_first: bool = _free(False)
-    early_stopping: int = _free(0)
-    eval_checkpoint: str | None = _free(None)
-    save_checkpoints_steps: int = _free(1000)
-    keep_checkpoint_max: int = _free(5)
-    max_skipped_steps: int = _free(10)
-    iterations_per_loop: int = _free(50)
-    profile_steps: tuple[int, int] | None = _free(None)
-    peak_tflops: float | None = _free(None)
+    num_train_steps: int = setting(help="Number of training steps.", least=1, group=TRAINING, search=True)
+    train_batch_size: int = setting(
+        help="Examples in one update, over all replicas.", least=1, group=TRAINING, search=True
+    )
+    learning_rate: float = setting(help="Peak learning rate.", above=0, below=1, group=TRAINING, search=LOGARITHMIC)
+    num_warmup_steps: int = setting(0, "Number of steps in which the learning rate rises.", least=0, search=True)
+    gradient_accumulation_steps: int = setting(
+        1,
+        "Parts of a replica's batch, computed one after the other to save memory.",
+        least=1,
+        group=TRAINING,
+        search=True,
+    )
+    optimizer: str = setting("lamb", "Optimizer.", choices=tuple(sorted(OPTIMIZERS)), group=RARE, search=True)
+    scale_learning_rate: str = setting("none", "", choices=("none", "sqrt"), group=RARE, search=True)
+    reference_batch_size: int | None = setting(None, least=1, is_flag=False, in_python=False)
+    poly_power: float = setting(
+        1.0, "Power of the learning rate's decay; 1 is linear.", least=0, group=RARE, search=True
+    )
+    schedule: str = setting(
+        "continuous",
+        "Learning rate: without jumps, or as the original's.",
+        choices=tuple(SCHEDULE_CHOICES),
+        group=RARE,
+        search=True,
+    )
+    weight_decay: float = setting(
+        0.01, "Weight decay; LayerNorm and biases have none.", least=0, group=RARE, search=LOGARITHMIC
+    )
+    bias_correction: bool = setting(False, "Correct the bias of the optimizer's moments.", group=RARE, search=True)
+    ema_decay: float = setting(
+        0.0,
+        "Decay of a moving average of the weights, which is then evaluated, such as 0.999; 0 for none.",
+        least=0,
+        below=1,
+        group=RARE,
+        search=True,
+    )
+    freeze: tuple[str, ...] = setting(
+        (), "Regular expressions of variables to leave as they are, such as encoder/embeddings.", group=RARE
+    )
+    init_checkpoint: str | None = setting(None, "", group=MODEL, in_python=False)
+    random_seed: int = setting(
+        12345, "Seed of weights, order, masks and dropout.", least=0, most=LARGEST_SEED, group=TRAINING
+    )
+    head_learning_rate: float | None = setting(
+        None,
+        "Peak learning rate of the head alone; by default that of the encoder.",
+        above=0,
+        group=RARE,
+        search=LOGARITHMIC,
+    )
+    layer_decay: float = setting(
+        1.0,
+        "Factor by which the learning rate falls from each block to the one below it; 0.8 in ELECTRA, 1 for no decay.",
+        least=0,
+        most=1,
+        above=0,
+        group=RARE,
+        search=True,
+    )
+    beta_2: float = setting(
+        0.999, "Decay of the second moment; 0.98 in RoBERTa.", least=0, most=1, below=1, group=RARE, search=True
+    )
+    clip_norm: float = setting(
+        1.0, "Largest global norm of the gradients; 0 for any, as in RoBERTa.", least=0, group=RARE, search=True
+    )
+    eval_batch_size: int = free(64, "Batch size of evaluation, all replicas.", least=1, group=RARE)
+    max_eval_steps: int | None = free(
+        None,
+        "Maximum number of evaluation batches; by default all.",
+        least=1,
+        group=RARE,
+    )
+    eval_every_steps: int | None = free(
+        None,
+        "Steps between evaluations while training, each of which saves; by default the last step only.",
+        least=1,
+        group=RARE,
+    )
+    evaluates_first: bool = free(False, is_flag=False, in_python=False)
+    early_stopping: int = free(
+        0,
+        "With --do_eval: end training after this many evaluations in a row without an improvement; 0 for never.",
+        least=0,
+        group=TRAINING,
+        search=True,
+    )
+    eval_checkpoint: str | None = free(
+        None,
+        "Checkpoint to evaluate at the end: best, latest, or a path; by default the best on held-out data, or else the "
+        "latest.",
+        group=RARE,
+    )
+    save_checkpoints_steps: int = free(1000, "Steps between checkpoints.", least=1, group=RARE)
+    keep_checkpoint_max: int = free(5, "Number of checkpoints to keep, not counting the best one.", least=1, group=RARE)
+    max_skipped_steps: int = free(
+        10,
+        "Maximum number of steps to skip if loss or gradient is not finite.",
+        least=0,
+        group=RARE,
+    )
+    iterations_per_loop: int = free(
+        50,
+        "Most steps between two progress lines; by default 1000 on TPU, else 50.",
+        least=1,
+        group=RARE,
+    )
+    profile_steps: tuple[int, ...] | None = free(
+        None,
+        "Two steps a,b: write a TensorBoard profile of the steps from a to b.",
+        group=RARE,
+    )
+    peak_tflops: float | None = free(
+        None,
+        "Peak of one replica in 1e12 operations a second, to show what share of it is used.",
+        least=0,
+        group=RARE,
+    )
 
     def __post_init__(self):
-        for name in _AT_LEAST_ONE:
-            if getattr(self, name) < 1:
-                raise InputError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
-        if self.head_learning_rate is not None and not self.head_learning_rate > 0:
-            raise InputError(f"`head_learning_rate` must be greater than 0. Received: {self.head_learning_rate}")
-        if not 0 < self.layer_decay <= 1:
-            raise InputError(f"`layer_decay` must be greater than 0 and at most 1. Received: {self.layer_decay}")
-        if not 0 <= self.random_seed <= LARGEST_SEED:
-            raise InputError(f"`random_seed` must be from 0 to {LARGEST_SEED}. Received: {self.random_seed}")
-        if self.early_stopping < 0:
-            raise InputError(f"`early_stopping` must not be negative. Received: {self.early_stopping}")
-        if self.scale_learning_rate not in ("none", "sqrt"):
-            raise InputError(f"`scale_learning_rate` must be none or sqrt. Received: {self.scale_learning_rate}")
+        super().__post_init__()
         if (self.scale_learning_rate == "sqrt") != (self.reference_batch_size is not None):
             raise InputError(
                 'scale_learning_rate="sqrt" and reference_batch_size go together. '
                 f"Received: {self.scale_learning_rate} and {self.reference_batch_size}"
             )
-
-    def fixed_on_resume(self) -> dict[str, typing.Any]:
-        """Returns the settings that a resumed run must share, JSON values by name."""
-        return {name: _as_json(getattr(self, name)) for name in result_settings()}
+        if self.profile_steps and not (
+            len(self.profile_steps) == 2 and 0 <= self.profile_steps[0] < self.profile_steps[1]
+        ):
+            raise InputError(
+                f"`profile_steps={','.join(map(str, self.profile_steps))}` must be two steps, the first and the one to "
+                "end before, such as 100,110"
+            )
 
     def make_schedule(self) -> LearningRateSchedule:
         """Returns the learning rate of each step.
@@ -210,15 +235,6 @@ def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: fl
     depths = {name: number + 1 for name, number in numbers.items()}
     depths |= dict.fromkeys(filter(_BELOW_BLOCKS.match, variables), 0)
     return {name: layer_decay ** (num_blocks + 1 - depth) for name, depth in depths.items()}
-
-
-def result_settings() -> tuple[str, ...]:
-    """Returns the names of the settings that change what a run computes."""
-    return tuple(field.name for field in dataclasses.fields(RunSettings) if field.metadata["changes_result"])
-
-
-def _as_json(value):
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _without_frozen(variables, freeze):

@@ -9,6 +9,7 @@ from albert_tf.errors import InputError, quote, shorten
 from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.entities.tags import normalize_tag
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
+from albert_tf.rows.read_once import read_once
 from albert_tf.rows.row_file import RowFile
 
 _MOST_NAMED, _UNITS_SHOWN = 10, 8
@@ -76,6 +77,7 @@ def units_of(text: str, are_words: bool) -> tuple[tuple[int, int], ...]:
     return tuple(match.span() for match in re.finditer(r"\S+" if are_words else r"\S", text))
 
 
+@read_once
 def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail") -> list[TaggedText]:
     """Returns the sentences of a file, and prints in a line how it was understood.
 

@@ -7,6 +7,7 @@ from albert_tf.corpus.tables import TABLE_ENDINGS
 from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import read_json
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
+from albert_tf.rows.read_once import read_once
 from albert_tf.saved_datasets import is_saved
 
 # What to do with questions in a table, as the hub has SQuAD and KorQuAD.
@@ -63,6 +64,7 @@ class Question:
         return first.begin < 0 or not first.text or self.context[first.begin : first.end] != first.text
 
 
+@read_once
 def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fail") -> list[Question]:
     """Reads every question of a file.
 

@@ -33,21 +33,9 @@ _TYPES = {
 }
 _PARTS = {**dict.fromkeys(CHECKPOINTS, ("path", "index_sha256")), "train_file": ("name", "sha256")}
 
-# Settings that are no flags.
-_NO_FLAGS = {
-    "command",
-    "objective",
-    "frozen_models",
-    "teacher_setup",
-    "unlabelled_files",
-    "tokenizer",
-    "input_files",
-    *(field.name for field in dataclasses.fields(AlbertConfig)),
-}
-_ANOTHER = "choose another folder"
-
-# What folders of runs without command, evaluation or teacher don't have.
+# What runs in Python, without evaluation or teacher don't write.
 _NOT_ALWAYS_WRITTEN = ("command", "eval_batch_size", "metrics", "teacher_setup")
+_ANOTHER = "choose another folder"
 
 
 def read_settings(folder: str) -> dict | None:
@@ -73,15 +61,17 @@ def check_output_dir(
     settings: dict,
     config: AlbertConfig,
     tokenizer: Tokenizer | None,
+    assumed: dict | None = None,
 ) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
     Args:
         output_dir: The folder.
-        settings: Everything that decides what the run computes, JSON values by flag name: "command" among them,
+        settings: Everything that decides what the run computes, JSON values by name: "command" among them,
             "init_checkpoint" as `checkpoint_identity` gives it, and under "found_at" what may change.
         config: The model.
         tokenizer: The tokenizer, None if unknown.
+        assumed: What runs had that don't say a setting.
 
     Raises:
         InputError: The folder holds a run with other settings, checkpoints of unknown origin, or files of another
@@ -89,7 +79,8 @@ def check_output_dir(
     """
     earlier = read_settings(output_dir)
     if earlier is not None:
-        check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
+        assumed = {name: value for name, value in (assumed or {}).items() if name in settings}
+        check_same_settings(output_dir, {**assumed, **earlier}, _all_settings(settings, config, tokenizer))
         return
     if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
         raise InputError(f"`output_dir={output_dir}` holds checkpoints of another run; choose another folder")
@@ -131,6 +122,7 @@ def claim_output_dir(
     settings: dict,
     config: AlbertConfig,
     tokenizer: Tokenizer | None,
+    assumed: dict | None = None,
 ) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
@@ -138,7 +130,7 @@ def claim_output_dir(
 
     Args and errors as for `check_output_dir`.
     """
-    check_output_dir(output_dir, settings, config, tokenizer)
+    check_output_dir(output_dir, settings, config, tokenizer, assumed)
     path = os.path.join(output_dir, SETTINGS_FILE)
     if tf.io.gfile.exists(path):
         return
@@ -205,15 +197,11 @@ def _describe(name, then, now, folder):
         return f"the config, tokenizer or labels of its teacher have changed since; put them back, or {_ANOTHER}"
     if name == "entities" and then and now:
         return f"the entities that it knows have changed since; put the folder of `entity_vectors` back, or {_ANOTHER}"
-    if name == "num_train_steps":
-        return (
-            f"its `num_train_steps` is {then}, and now {now}, but its learning rate was planned for the former; leave "
-            f"it out, or choose another folder, with `init_checkpoint={folder}` to train on"
-        )
-    shown = name if name in _NO_FLAGS else f"`{name}`"
-    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to continue that run"
     then, now = shorten(_as_typed(then)), shorten(_as_typed(now))
-    return f"its {shown} is {then}, and now {now}; choose another folder, or {advice}"
+    advice = f"`init_checkpoint={folder}` to train on with its weights"
+    return (
+        f"`{name}` is {now}, and was {then}; repeat its command to resume it, or choose another folder, with {advice}"
+    )
 
 
 def _name_changed(then, now):

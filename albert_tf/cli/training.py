@@ -1,0 +1,22 @@
+"""Running a training as a command."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import collections.abc
+import typing
+
+from albert_tf.runs.asked_trials import Stopped
+from albert_tf.runs.training_settings import TrainingSettings
+
+
+def run_training(train: collections.abc.Callable[[typing.Any], typing.Any], settings: type[TrainingSettings]) -> None:
+    """Runs the command; a training that is stopped ends it as a signal does."""
+
+    def main(given):
+        try:
+            train(given)
+        except Stopped as stop:
+            app.exit_stopped(stop.signal)
+
+    app.run(main, settings)

@@ -1,0 +1,1 @@
+"""What a user starts, from settings to results in a folder: the same for commands and for Python."""

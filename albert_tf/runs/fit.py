@@ -1,0 +1,155 @@
+"""From Python values to a trained folder, by the run of the commands that fine-tune."""
+
+import collections.abc
+import os
+import tempfile
+import typing
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import names_in, read_text, remove
+from albert_tf.finetuning.from_python.examples import GivenData
+from albert_tf.finetuning.from_python.files import write_given
+from albert_tf.finetuning.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.folder_lock import hold
+from albert_tf.runs.asked_trials import Stopped
+from albert_tf.runs.classifier_settings import ClassifierSettings
+from albert_tf.runs.finetune import finetune
+from albert_tf.runs.finetuning_settings import FinetuningSettings
+from albert_tf.runs.ner_settings import NerSettings
+from albert_tf.runs.squad_settings import SquadSettings
+from albert_tf.training.run_folder.guard import read_settings
+from albert_tf.training.trackers import Tracker
+from albert_tf.verbosity import RESULTS, tell
+
+DATA_FOLDER = "data"
+
+# What others call these.
+_OTHER_NAMES = {
+    "init_checkpoint": "model",
+    "batch_size": "train_batch_size",
+    "lr": "learning_rate",
+    "epochs": "num_train_epochs",
+    "seed": "random_seed",
+    "eval_dataset": "dev",
+    "validation_data": "dev",
+    "validation_split": "dev_fraction",
+    "max_length": "max_seq_length",
+}
+# Evaluations in succession without a better one, of the ten to twenty of a run.
+_PATIENCE = 5
+_SETTINGS = {"answers": SquadSettings, "entities": NerSettings}
+
+
+def fit_folder(
+    data: GivenData,
+    dev_data: GivenData | None,
+    model: str,
+    output_dir: str,
+    given: dict[str, typing.Any],
+    strategy: tf.distribute.Strategy | None = None,
+    trackers: collections.abc.Sequence[Tracker] = (),
+) -> None:
+    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that.
+
+    Args:
+        data: What to train on.
+        dev_data: What to evaluate on; None to put a share aside.
+        model: The folder to begin from.
+        output_dir: The folder of the run; one that is there already is resumed.
+        given: Settings in place of those that are chosen for the examples.
+        strategy: Where to compute; None for all GPUs, or the CPU.
+        trackers: Are told what is measured; see `TrainingRun`.
+
+    Raises:
+        InputError: The examples or a setting can't be used, or the folder holds a run on others.
+        KeyboardInterrupt: Training was interrupted; the same call goes on.
+    """
+    settings = settings_for(data, given)
+    fraction = settings.dev_fraction
+    if dev_data is not None:
+        fraction = None
+    elif fraction is None:
+        count = len(data.texts)
+        fraction = 0.1 if count >= 1000 else round(min(0.25, 100 / count), 3)
+    evaluates = dev_data is not None or fraction > 0
+    if evaluates and "early_stopping" not in given:
+        settings = settings.changed(early_stopping=_PATIENCE)
+    tell(data.describe(), RESULTS)
+    with hold(output_dir):
+        paths = _write(data, dev_data, output_dir)
+        places = dict(zip(("train_file", "predict_file"), paths))
+        if not isinstance(settings, SquadSettings):
+            places = {"data_dir": os.path.dirname(paths[0])}
+        elif fraction:
+            places["predict_file"] = None
+        settings = settings.changed(
+            **places,
+            init_checkpoint=model,
+            output_dir=output_dir,
+            do_train=True,
+            do_eval=evaluates,
+            dev_fraction=fraction or None,
+        )
+        try:
+            finetune(settings, strategy, trackers)
+        except Stopped as stop:
+            raise KeyboardInterrupt(
+                f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
+            ) from stop
+
+
+def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:
+    """Returns the settings that examples and a user ask for, but for those that say where things lie.
+
+    Raises:
+        InputError: There is no setting of a name, or a value is out of range.
+    """
+    kind = _SETTINGS.get(data.kind, ClassifierSettings)
+    settings = kind.of(given, _OTHER_NAMES)
+    if settings.dev_fraction == 1:
+        raise InputError("`dev_fraction` must be less than 1")
+    if kind is SquadSettings:
+        return settings.changed(version_2_with_negative=not all(data.labels))
+    if kind is NerSettings:
+        return settings.changed(task_name="conll" if isinstance(data.texts[0], list) else "klue_ner")
+    is_regression, has_sets = data.kind == "numbers", data.kind == "multi_label"
+    metrics = ("spearman", "pearson") if is_regression else tuple(METRICS_OF_SETS) if has_sets else None
+    return settings.changed(
+        task_name="jsonl",
+        text_column="text",
+        text_pair_column="text_pair" if data.reads_pairs else None,
+        regression=is_regression,
+        multi_label=has_sets,
+        metrics=settings.metrics or metrics,
+        labels=settings.labels or _labels_of_columns(data),
+    )
+
+
+def _labels_of_columns(data):
+    """Returns the labels that have a column each, where there are columns and examples have no other labels."""
+    found = {label for labels in data.labels for label in labels} if data.label_columns else set()
+    return tuple(sorted(data.label_columns)) if found and found <= set(data.label_columns) else None
+
+
+def _write(data, dev_data, output_dir):
+    """Writes the examples below a folder, unless they are there; returns the paths.
+
+    Raises:
+        InputError: Others are there, which a run in the folder was begun with.
+    """
+    folder = os.path.join(output_dir, DATA_FOLDER)
+    given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
+    with tempfile.TemporaryDirectory() as temporary:
+        texts = {os.path.basename(path): read_text(path, "the examples") for path in _write_all(given, temporary)}
+    if read_settings(output_dir) is None:  # of a call that got no further there may be other ones
+        remove(folder)
+    there = {name: read_text(os.path.join(folder, name), "the examples") for name in names_in(folder)}
+    if any(there[name] != texts.get(name) for name in there):
+        raise InputError(f"{output_dir} holds a model that was fitted to other examples; choose another `output_dir`")
+    return _write_all(given, folder)
+
+
+def _write_all(given, folder):
+    return [write_given(data, folder, name) for name, data in given.items()]

@@ -1,0 +1,123 @@
+"""The run that a command goes on with, or whose model it uses, and the settings that it takes from there."""
+
+import collections.abc
+import dataclasses
+import os
+
+from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.runs.training_settings import TrainingSettings
+from albert_tf.settings import as_json, settings_of
+from albert_tf.training.run_folder.guard import (
+    CHECKPOINTS,
+    FOUND_AT,
+    SETTINGS_FILE,
+    check_same_settings,
+    read_settings,
+)
+from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
+
+_HALF_PRECISION = ("use_bfloat16", "use_float16")
+
+# What a setting is given so that the run's value holds, or else a default that follows from the data.
+AUTO = "auto"
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownRun:
+    """A run; `named_by` is the setting that names its folder."""
+
+    folder: str
+    settings: dict
+    named_by: str = "output_dir"
+
+    def find(self, name: str) -> str | None:
+        """Returns the path of a file in its folder, None if there is none."""
+        return find_beside_checkpoint(self.folder, name)
+
+
+def with_settings_of_run(
+    settings: TrainingSettings, leave_out: collections.abc.Collection[str] = ()
+) -> tuple[TrainingSettings, KnownRun | None]:
+    """Returns settings of which those that were not given are those of the run that is gone on with or used.
+
+    That is the run in `output_dir`. Where there is none and nothing is to be trained, it is the one that
+    `init_checkpoint` comes from.
+
+    Args:
+        settings: As they were given.
+        leave_out: Those that a run keeps and that are not to be taken from it.
+
+    Returns:
+        The settings, and the run, None if there is none.
+
+    Raises:
+        InputError: A setting contradicts the run, or the folder's run is of another command.
+    """
+    run = _find_run(settings)
+    if run is None:
+        return settings, None
+    known, changes = settings_of(type(settings)), {}
+    for name in settings.names(same_on_resume=True, is_flag=True):
+        is_kept = name in run.settings and name not in leave_out and not _is_replaced(name, settings)
+        if not is_kept or (run.named_by == "init_checkpoint" == name):
+            continue
+        value, given = run.settings[name], getattr(settings, name)
+        if name not in settings.given or given == AUTO:
+            changes[name] = _of_run(value["path"] if name in CHECKPOINTS and value else value, known[name], run)
+        elif settings.do_train or not known[name].is_free_in_use:
+            given = checkpoint_identity(given) if name == "init_checkpoint" else as_json(given)
+            then, now = _none_if_empty(value), _none_if_empty(given)
+            check_same_settings(run.folder, {name: then}, {name: now}, run.named_by)
+    if settings.main_place not in settings.given:
+        found_at = run.settings.get(FOUND_AT, {})
+        left_out = [name for name in settings.names(place=True) if name not in settings.given and name in found_at]
+        changes |= {name: _of_run(found_at[name], known[name], run) for name in left_out}
+    return settings.changed(**changes, given=settings.given - changes.keys()), run
+
+
+def places_of(settings: TrainingSettings) -> dict[str, str | list[str]]:
+    """Returns where settings say that something lies, for the folder of a run."""
+    found = {name: getattr(settings, name) for name in settings.names(place=True)}
+    return {
+        name: list(map(absolute_path, value)) if isinstance(value, tuple) else absolute_path(value)
+        for name, value in found.items()
+        if value
+    }
+
+
+def _is_replaced(name, settings):
+    """Returns whether a setting of the run is one of two that exclude each other, and the other is given."""
+    others = set(_HALF_PRECISION) - {name}
+    return not settings.do_train and name in _HALF_PRECISION and not others.isdisjoint(settings.given)
+
+
+def _of_run(value, known, run):
+    """Returns the value that a run has of a setting."""
+    try:
+        return known.check(value) if value is not None else None
+    except InputError as error:
+        raise InputError(
+            f"{os.path.join(run.folder, SETTINGS_FILE)}: {error}; the file was changed, or another program wrote it"
+        ) from error
+
+
+def _find_run(settings):
+    output_dir, of_run = settings.output_dir, read_settings(settings.output_dir)
+    if of_run is not None:
+        if of_run.get("command", settings.command) != settings.command:
+            raise InputError(
+                f"`output_dir={output_dir}` holds another run, of {of_run['command']}.py; choose another folder"
+            )
+        return KnownRun(output_dir, of_run)
+    if settings.do_train or not settings.init_checkpoint:
+        return None
+    folder = checkpoint_folder(settings.init_checkpoint) or "."
+    of_run = read_settings(folder)
+    if of_run is None or of_run.get("command") != settings.command:
+        return None
+    return KnownRun(folder, of_run, "init_checkpoint")
+
+
+def _none_if_empty(value):
+    return None if value in ("", []) else value
