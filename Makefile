@@ -32,7 +32,7 @@ SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/tes
 .PHONY: demo test test-fast test-short lint clean
 
 demo: $(VENV)/installed-demo
-	$(RUN) demo.py --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
+	$(RUN) -m albert_tf demo --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
 
 test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .

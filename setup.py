@@ -2,11 +2,13 @@
 
 import pathlib
 import re
+import runpy
 
 from setuptools import find_packages, setup
 
 ROOT = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf" / "__init__.py").read_text(encoding="utf-8"))[1]
+COMMANDS = runpy.run_path(str(ROOT / "albert_tf" / "cli" / "commands.py"))["COMMANDS"]
 
 # Folders that users name in commands; a wheel holds them in albert_tf/shipped, for albert_tf/shipped_files.py.
 SHIPPED = {f"albert_tf.shipped.{folder}": folder for folder in ("configs", "models", "samples")}
@@ -33,23 +35,7 @@ setup(
     entry_points={
         "console_scripts": [
             "albert-tf=albert_tf.cli.main:run",
-            "albert-demo=albert_tf.cli.demo:run",
-            "albert-files=albert_tf.cli.files:run",
-            "albert-build-vocab=albert_tf.cli.build_vocab:run",
-            "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
-            "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
-            "albert-run-classifier=albert_tf.cli.run_classifier:run",
-            "albert-run-ner=albert_tf.cli.run_ner:run",
-            "albert-run-race=albert_tf.cli.run_race:run",
-            "albert-run-squad=albert_tf.cli.run_squad:run",
-            "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
-            "albert-predict=albert_tf.cli.predict:run",
-            "albert-score-text=albert_tf.cli.score_text:run",
-            "albert-generate-text=albert_tf.cli.generate_text:run",
-            "albert-serve=albert_tf.cli.serve:run",
-            "albert-playground=albert_tf.cli.playground:run",
-            "albert-export-model=albert_tf.cli.export_model:run",
-            "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
+            *(f"albert-{stage}={module}:run" for stage, module, _ in COMMANDS),
         ]
     },
     # So that the package is found even by Python that runs in the folder that holds the checkout.

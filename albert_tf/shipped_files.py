@@ -1,6 +1,6 @@
 """What the library includes, in a checkout as in an installed wheel: configs, the small model, samples.
 
-Imports nothing but the standard library, for `albert-files` is to answer at once.
+Imports nothing but the standard library, for `albert-tf files` is to answer at once.
 """
 
 import difflib

@@ -4,7 +4,8 @@ python -m benchmarks.export_equality --model_dir=run/nsmc --input_file=nsmc/rati
     --text_files='corpus/*.txt.gz'
 
 --model_dir is a fine-tuned folder, which is exported as a SavedModel and, if it labels or scores texts, for LiteRT.
-Lines of --input_file are as `predict.py` reads them, or with --columns a table with tabs and names in its first line.
+Lines of --input_file are as `albert-tf predict` reads them, or with --columns a table with tabs and names in its first
+line.
 Prints for each export the largest difference of a probability, or of a score, and of how many lines the label or the
 places of answers and entities differ; and of the texts in --input_file and of each line of --text_files, of how many
 the pieces, or the characters that these stand for, differ between the tokenizer's graph and Python.

@@ -28,7 +28,7 @@ from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("tpu", "v5e", "The TPU, as plan_tpu.py names it.")
+flags.DEFINE_string("tpu", "v5e", "The TPU, as albert-tf plan-tpu names it.")
 flags.DEFINE_list("models", ["base", "large", "xlarge", "xxlarge"], "Models.")
 flags.DEFINE_list("lengths", ["512", "256", "128", "64"], "Pieces of an example.")
 flags.DEFINE_multi_enum("remat", ["none", "block"], REMATERIALIZATION_CHOICES, "What is computed again.")

@@ -115,8 +115,9 @@ async def load(seconds, texts):
 
 def measure(kind, folder, setting, texts):
     """Returns requests a second of a server under load, and CPU seconds a request; prints its row of the table."""
-    command = [sys.executable, "serve.py", f"--model_dir={folder}", "--model_name=model", f"--port={FLAGS.port}"]
-    server = subprocess.Popen([*command, *_SETTINGS[setting]], stdout=subprocess.PIPE, text=True)
+    flags_given = [f"--model_dir={folder}", "--model_name=model", f"--port={FLAGS.port}", *_SETTINGS[setting]]
+    command = [sys.executable, "-m", "albert_tf", "serve", *flags_given]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
     while True:
         try:

@@ -199,7 +199,7 @@ async def run(clients, server):
 
 def main(_):
     answers = expected_answers()
-    command = [sys.executable, "serve.py", f"--model_dir={FLAGS.model_dir}", "--model_name=model"]
+    command = [sys.executable, "-m", "albert_tf", "serve", f"--model_dir={FLAGS.model_dir}", "--model_name=model"]
     server = subprocess.Popen([*command, f"--port={FLAGS.port}"], stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
     clients = Clients(answers)

@@ -39,7 +39,7 @@ from benchmarks.stage import ROOT
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("albert_config_file", os.path.join(ROOT, "configs", "albert_base_v2.json"), "The model.")
-flags.DEFINE_string("tpu", "v5e", "The TPU, as plan_tpu.py names it.")
+flags.DEFINE_string("tpu", "v5e", "The TPU, as albert-tf plan-tpu names it.")
 flags.DEFINE_integer("train_batch_size", 32, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 512, "Pieces of an example.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", 76, "Masked pieces of an example.", 1)

@@ -1,8 +1,8 @@
 # albert_tf on a CPU, with the server and the demo. Written to be read: the project's tests don't build it.
 #
 #   docker build -f docker/cpu.Dockerfile -t albert_tf .
-#   docker run --rm -v "$PWD:/work" albert_tf albert-demo --output_dir=demo_output
-#   docker run --rm -v "$PWD:/work" -p 8501:8501 albert_tf albert-serve --model_dir=served/nsmc --host=0.0.0.0
+#   docker run --rm -v "$PWD:/work" albert_tf albert-tf demo --output_dir=demo_output
+#   docker run --rm -v "$PWD:/work" -p 8501:8501 albert_tf albert-tf serve --model_dir=served/nsmc --host=0.0.0.0
 
 FROM python:3.12-slim AS wheel
 RUN pip install --no-cache-dir build
@@ -20,4 +20,4 @@ RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[vocab,parquet,plot,metrics,se
 RUN useradd --create-home albert
 USER albert
 WORKDIR /work
-CMD ["albert-files"]
+CMD ["albert-tf", "files"]

@@ -1,7 +1,7 @@
 # albert_tf on NVIDIA GPUs. Written to be read: the project's tests don't build it.
 #
 #   docker build -f docker/gpu.Dockerfile -t albert_tf:gpu .
-#   docker run --rm --gpus all -v "$PWD:/work" albert_tf:gpu albert-run-pretraining --flagfile=... --output_dir=run
+#   docker run --rm --gpus all -v "$PWD:/work" albert_tf:gpu albert-tf run-pretraining --flagfile=... --output_dir=run
 #
 # CUDA and cuDNN come as Python packages with tensorflow[and-cuda], of the versions that this TensorFlow was built with;
 # the host needs a driver and the NVIDIA Container Toolkit, and the image no CUDA of its own.

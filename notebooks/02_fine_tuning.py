@@ -321,8 +321,8 @@ rows = [(text, f"{answer['label']} ({answer['probability']:.0%})") for text, ans
 display(table(("문장 sentence", "답 answer"), rows))
 
 # %% [markdown]
-# 다음 단계: `predict.py`(파일 전체 예측), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에
-# 있습니다.
+# 다음 단계: `albert-tf predict`(파일 전체 예측), `albert-tf serve`(HTTP 서버), `albert-tf playground`(웹 페이지)는
+# `docs/serving.md`에 있습니다.
 #
 # Next: `docs/serving.md` shows how to predict whole files, run an HTTP server, and try the model on a web page.
 

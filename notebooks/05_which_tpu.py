@@ -17,12 +17,12 @@
 # # 어느 모델에 어느 TPU · Which TPU for which model
 #
 # TPU를 빌리기 전에, 모델의 한 스텝이 메모리를 얼마나 쓰는지, 배치가 얼마까지 들어가는지, 며칠이 걸리는지를 TPU
-# 컴파일러로 계산합니다. **TPU는 필요 없습니다.** 여기 있는 값은 모두 `plan_tpu.py`가 컴파일러(libtpu)에서 얻은
+# 컴파일러로 계산합니다. **TPU는 필요 없습니다.** 여기 있는 값은 모두 `albert-tf plan-tpu`가 컴파일러(libtpu)에서 얻은
 # 것이며, 실제 TPU에서 측정한 값은 없습니다(`docs/tpu.md`).
 #
 # Before you rent a TPU, its compiler can tell how much memory a step of a model takes, how large a batch can be, and
 # how many days training would take. No TPU is needed. All figures here come from the compiler (libtpu), by
-# `plan_tpu.py`; none was measured on a TPU (`docs/tpu.md`).
+# `albert-tf plan-tpu`; none was measured on a TPU (`docs/tpu.md`).
 
 # %%
 # 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
@@ -197,7 +197,7 @@ display(Image(png_of(figure)))
 # `notebooks/plans.json`에 있으며, 다른 TPU나 다른 모델의 결과를 그 파일에 추가하면 여기에 함께 나옵니다.
 #
 # - **들어갈 배치**는 추정값이며, 남는 메모리를 예제 하나의 메모리로 나눈 것입니다. 2절의 표와 비교하면 base, 길이
-#   512, v5e에서 추정값이 조금 작습니다. 정확한 값은 `--train_batch_size` 없이 `plan_tpu.py`로 찾습니다. 컴파일한
+#   512, v5e에서 추정값이 조금 작습니다. 정확한 값은 `--train_batch_size` 없이 `albert-tf plan-tpu`로 찾습니다. 컴파일한
 #   배치와 차이가 클수록 추정값을 믿기 어렵습니다.
 # - **연산기 사용률**은 한계(3절)에 도달했을 때의 값, 즉 가능한 최댓값입니다. 100%보다 작으면 메모리를 기다립니다.
 #
@@ -206,8 +206,9 @@ display(Image(png_of(figure)))
 # shown here too.
 #
 # - **The batch that fits** is an estimate: the memory left by the weights, divided by that of one example. For base
-#   at length 512 on v5e it is a little lower than the value in part 2. `plan_tpu.py` without `--train_batch_size`
-#   finds the exact number; the further an estimate is from the compiled batch, the less reliable it is.
+#   at length 512 on v5e it is a little lower than the value in part 2. `albert-tf plan-tpu` without
+#   `--train_batch_size` finds the exact number; the further an estimate is from the compiled batch, the less
+#   reliable it is.
 # - **The use of the peak** is the value at the limit (part 3), so the best possible one. Below 100% the chip waits
 #   for its memory.
 
@@ -355,11 +356,11 @@ display(table(("", *compiled_for), rows))
 # ## 6. 직접 컴파일하기 · Run the compiler yourself
 #
 # `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금
-# 컴파일합니다. 약 1분이 걸립니다. 컴파일한 결과는 `notebook_output/`에 남습니다. 더 큰 모델에는 `plan_tpu.py`를
+# 컴파일합니다. 약 1분이 걸립니다. 컴파일한 결과는 `notebook_output/`에 남습니다. 더 큰 모델에는 `albert-tf plan-tpu`를
 # 쓰세요.
 #
 # With `jax` and `libtpu` (`pip install 'albert_tf[tpu-compile]'`, on a machine without TPU) a small model is compiled
-# now, in a minute or so; the result is kept in `notebook_output/`. For larger models use `plan_tpu.py`.
+# now, in a minute or so; the result is kept in `notebook_output/`. For larger models use `albert-tf plan-tpu`.
 
 # %%
 can_compile = all(importlib.util.find_spec(name) for name in ("jax", "libtpu")) and not has_tpu()

@@ -201,24 +201,33 @@ class ScriptResult:
 
 @pytest.fixture
 def run_script(capfd, monkeypatch):
-    """Runs a script of the top level in this process, as `python name --flag=value ...` would."""
+    """Runs a script of the top level, or a stage of `albert-tf`, in this process as a user would in one of its own."""
 
     def run(name: str, *arguments: str, **flag_values) -> ScriptResult:
-        """Returns how the script ended; a flag's value may be a bool, a number, a path, a list, or None: left out."""
+        """Returns how it ended; a flag's value may be a bool, a number, a path, a list, or None: left out."""
         given = {flag: value for flag, value in flag_values.items() if value is not None}
         arguments = [*arguments, *(_as_flag(flag, value) for flag, value in given.items())]
-        monkeypatch.setattr(sys, "argv", [str(ROOT / name), *arguments])
+        started = [str(ROOT / name)] if name.endswith(".py") else ["albert-tf", name]
+        monkeypatch.setattr(sys, "argv", [*started, *arguments])
         capfd.readouterr()
         with _flags_of_their_own():
             code = 0
             try:
-                runpy.run_path(str(ROOT / name), run_name="__main__")
+                run_command(name)
             except SystemExit as stop:
                 code = stop.code or 0
         captured = capfd.readouterr()
         return ScriptResult(code, captured.out, captured.err)
 
     return run
+
+
+def run_command(name):
+    """Runs a script of the top level, or a stage of `albert-tf`, whose command line is in sys.argv."""
+    if name.endswith(".py"):
+        runpy.run_path(str(ROOT / name), run_name="__main__")
+    else:
+        runpy.run_module("albert_tf", run_name="__main__", alter_sys=True)
 
 
 def _as_flag(flag, value):

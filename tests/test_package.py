@@ -12,6 +12,7 @@ import pytest
 
 from albert_tf import __version__, shipped_files
 from albert_tf.cli import demo
+from albert_tf.cli.commands import COMMANDS
 from albert_tf.errors import InputError
 from albert_tf.shipped_files import SHIPPED_FOLDERS, did_you_mean, find_or_shipped, shipped_path
 
@@ -75,7 +76,7 @@ def test_stages_of_the_demo_are_scripts_in_a_checkout_and_commands_in_a_wheel(tm
     assert demo.command_line("run_classifier")[1] == "python run_classifier.py"
     monkeypatch.setattr(shipped_files, "_IN_WHEEL", str(tmp_path))
     start, typed = demo.command_line("run_classifier")
-    assert typed == "albert-run-classifier" and start[0] == sys.executable
+    assert typed == "albert-tf run-classifier" and start[0] == sys.executable
 
 
 def _not_source(folder, names):
@@ -128,12 +129,8 @@ def test_sdist_and_wheel_hold_what_is_needed(distributions):
     scripts = {path.name for path in ROOT.glob("*.py")}
     assert {*scripts, "tests/conftest.py", "docs/model.md", "Makefile", "LICENSE"} <= in_sdist
     assert not [name for name in in_wheel if name.startswith(("tests", "benchmarks", "configs"))]
-    for script in scripts - {"setup.py"}:
-        module = script.removesuffix(".py")
-        command = f"albert-{module.replace('_', '-')}"
-        assert f"{command} = albert_tf.cli.{module}:run\n" in entry_points
-    for name, module in {"albert-files": "files", "albert-tf": "main"}.items():
-        assert f"{name} = albert_tf.cli.{module}:run\n" in entry_points
+    assert "albert-tf = albert_tf.cli.main:run\n" in entry_points
+    assert all(f"albert-{stage} = {module}:run\n" in entry_points for stage, module, _ in COMMANDS)
 
 
 @pytest.mark.slow

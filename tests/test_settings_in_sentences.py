@@ -10,7 +10,9 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "albert_tf"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if PACKAGE / "cli" not in path.parents)
 
 FLAG = re.compile(r"(?<![\w-])--(?=[a-z…])\S*")
-COMMAND_LINE = re.compile(r"(?:\w+\.py|python -m [\w.]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]-]+)+")
+COMMAND_LINE = re.compile(
+    r"(?:\w+\.py|python -m [\w.]+|albert-tf [\w-]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]-]+)+"
+)
 SETTING = re.compile(r"`\w+(?:=[^`]*)?`")
 
 # What is handed to other programs.
@@ -49,6 +51,7 @@ def printed_settings(tree):
     [
         ('raise InputError(f"--{name} is missing; pass --do_train")', {"--…", "--do_train"}, set()),
         ('raise InputError("`learning_rate` is 3; export_model.py --format=onnx")', set(), set()),
+        ('"""How it runs; `albert-tf serve --help` says more."""', set(), set()),
         ('raise InputError(f"hf download {name} --local-dir=my_model, and then that")', set(), set()),
         ('self._progress.log(f"lower `learning_rate={rate}`")', set(), {"`learning_rate=…`"}),
     ],

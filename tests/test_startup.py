@@ -9,18 +9,20 @@ import sys
 
 import pytest
 
+from albert_tf.cli.commands import COMMANDS
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMANDS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != "setup")
 
 
 @pytest.fixture
 def run_with(tmp_path):
-    """Runs a script with a package `tensorflow` that does nothing but this."""
+    """Runs a script, or a stage, with a package `tensorflow` that does nothing but this."""
 
     def run(code, command=("build_vocab.py",), **environment):
         (tmp_path / "tensorflow").mkdir(exist_ok=True)
         (tmp_path / "tensorflow" / "__init__.py").write_text(f"import os, signal, sys\n{code}\n")
-        return run_python([str(ROOT / command[0]), *command[1:]], PYTHONPATH=str(tmp_path), **environment)
+        started = [str(ROOT / command[0])] if command[0].endswith(".py") else ["-m", "albert_tf", command[0]]
+        return run_python([*started, *command[1:]], PYTHONPATH=str(tmp_path), **environment)
 
     return run
 
@@ -48,13 +50,13 @@ def test_onednn_computes_the_products_of_commands_on_every_processor(run_with, t
 
     assert products_of("run_pretraining.py") == "1"
     assert products_of("run_pretraining.py", TF_ENABLE_ONEDNN_OPTS="0") == "0"
-    assert products_of("serve.py", f"--model_dir={tmp_path}") == "None"  # its texts come one by one
+    assert products_of("serve", f"--model_dir={tmp_path}") == "None"  # its texts come one by one
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_lets_the_quiet_start_import_tensorflow(command):
+@pytest.mark.parametrize("module", [module for _, module, _ in COMMANDS])
+def test_every_command_lets_the_quiet_start_import_tensorflow(module):
     """Whatever imports it before does so with its messages, slowly, and ends in a traceback where it is not there."""
-    result = run_python(["-c", f"import sys; sys.modules['tensorflow'] = None; import albert_tf.cli.{command}"])
+    result = run_python(["-c", f"import sys; sys.modules['tensorflow'] = None; import {module}"])
     assert "Traceback" not in result.stderr and result.stderr.count("\n") <= 1, result.stderr
 
 

@@ -1,4 +1,9 @@
-"""The command `demo.py`."""
+"""Runs the whole road on the built-in sample or on your text: vocabulary, shards, pre-training, a classifier, a table.
+
+albert-tf demo --output_dir=demo_output
+
+Every stage is one of the commands that you would type yourself, and is printed before it runs.
+"""
 
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
@@ -85,11 +90,8 @@ def command_line(command):
     script = os.path.join(shipped_path(), f"{command}.py")
     if os.path.isfile(script):
         return [sys.executable, script], f"python {command}.py"
-    return [
-        sys.executable,
-        "-c",
-        f"from albert_tf.cli.{command} import run; run()",
-    ], f"albert-{command.replace('_', '-')}"
+    stage = command.replace("_", "-")
+    return [sys.executable, "-m", "albert_tf", stage], f"albert-tf {stage}"
 
 
 def train_classifier(start, output_dir, **flag_values):

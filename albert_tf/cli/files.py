@@ -1,4 +1,4 @@
-"""The command `albert-files`: prints where the included files lie, at once, so without TensorFlow and absl's flags."""
+"""Prints where the included files lie, at once, so without TensorFlow and absl's flags."""
 
 import argparse
 import sys
@@ -9,9 +9,7 @@ from albert_tf.shipped_files import shipped_path
 
 def run():
     """Runs the command."""
-    parser = argparse.ArgumentParser(
-        prog="albert-files", description="Prints the path of a file that albert_tf includes."
-    )
+    parser = argparse.ArgumentParser(description="Prints the path of a file that albert_tf includes.")
     parser.add_argument(
         "name",
         nargs="?",

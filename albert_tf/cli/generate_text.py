@@ -1,4 +1,7 @@
-"""The command `generate_text.py`."""
+"""Goes on with texts, or with every line of a file, as a causal language model does.
+
+albert-tf generate-text --model_dir=run/gpt --text="이 영화는" --top_p=0.9
+"""
 
 import warnings
 

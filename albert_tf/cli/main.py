@@ -8,33 +8,13 @@ import sys
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
 from albert_tf.asked_texts import OPTIONS
+from albert_tf.cli.commands import COMMANDS
 from albert_tf.errors import InputError
 from albert_tf.files import to_json
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
 MASK = "[MASK]"
-
-# The commands in the order in which they are needed, and what each does. Modules are called the same, with underscores.
-STAGES = {
-    "build-vocab": "makes a vocabulary of your text",
-    "create-pretraining-data": "turns text into examples for pre-training",
-    "plan-tpu": "computes what training takes on a TPU, and which batch fits, without a TPU",
-    "run-pretraining": "pre-trains a model on the examples",
-    "run-classifier": "teaches a model your labels or scores, for texts or pairs of texts",
-    "run-ner": "teaches a model to find entities",
-    "run-squad": "teaches a model to answer questions about a text",
-    "run-race": "teaches a model to choose among options",
-    "predict": "predicts every line of a file",
-    "score-text": "scores how natural each line of a file is, or labels it without training",
-    "generate-text": "continues texts, or every line of a file, with a causal model",
-    "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
-    "serve": "serves an export over HTTP",
-    "playground": "opens a page to try a model in the browser",
-    "convert-checkpoint": "writes a folder for others to start from, or converts from and to other libraries",
-    "demo": "runs every stage once on a sample, in a few minutes",
-    "files": "prints where configs, the small model and samples are",
-}
 
 # What it says stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
@@ -47,8 +27,8 @@ _USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]
 
 def overview() -> str:
     """Returns what there is, one line each."""
-    width = max(map(len, STAGES))
-    lines = [f"  albert-tf {name:{width}}  {what}" for name, what in STAGES.items()]
+    width = max(len(stage) for stage, *_ in COMMANDS)
+    lines = [f"  albert-tf {stage:{width}}  {what}" for stage, _, what in COMMANDS]
     return "\n".join(
         [
             "albert_tf: ALBERT for Korean. Try a model:",
@@ -64,19 +44,24 @@ def overview() -> str:
 
 def run() -> None:
     """Runs the command."""
+    arguments = sys.argv[1:]
+    modules = {stage: module for stage, module, _ in COMMANDS}
+    stage = arguments[0].replace("_", "-").removesuffix(".py") if arguments else None
+    if stage in modules:
+        sys.argv = [f"albert-tf {stage}", *arguments[1:]]
+        module = importlib.import_module(modules[stage])
+        sys.modules["__main__"].__doc__ = module.__doc__  # --helpfull begins with it
+        module.run()
+        return
     end_in_one_line_if_interrupted()
     warn_in_one_line()
-    stage = sys.argv[1].replace("_", "-").removesuffix(".py") if len(sys.argv) > 1 else None
-    if stage in STAGES:
-        sys.argv = [f"albert-tf {stage}", *sys.argv[2:]]
-        importlib.import_module(f"albert_tf.cli.{stage.replace('-', '_')}").run()
-        return
-    options = _parser().parse_args()
-    if not options.texts:
-        print(overview())
-        return
     try:
-        _check_is_no_stage(options.texts)
+        if arguments:
+            _check_is_no_stage(*arguments)
+        options = _parser().parse_args()
+        if not options.texts:
+            print(overview())
+            return
         if options.model == SHIPPED_MODEL:
             _check_is_for_pretrained(options.texts)  # before it is loaded
         model = albert_tf.load(options.model)
@@ -102,10 +87,10 @@ def _parser():
     return parser
 
 
-def _check_is_no_stage(texts):
-    alike = difflib.get_close_matches(texts[0].replace("_", "-"), STAGES, 1, cutoff=0.8)
-    if len(texts) == 1 and alike:
-        raise InputError(f"there is no stage {texts[0]}; did you mean {alike[0]}?")
+def _check_is_no_stage(first, *rest):
+    alike = difflib.get_close_matches(first.replace("_", "-"), [stage for stage, *_ in COMMANDS], 1, cutoff=0.8)
+    if alike and all(argument.startswith("--") for argument in rest[:1]):
+        raise InputError(f"there is no stage {first}; did you mean {alike[0]}?")
 
 
 def _check_is_for_pretrained(texts):

@@ -1,4 +1,8 @@
-"""The command `plan_tpu.py`."""
+"""Says what a training step takes on a TPU, and which batch fits, by asking the TPU's own compiler. Needs no TPU.
+
+albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --tpu=v5e --train_batch_size=32
+albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
+"""
 
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 

@@ -1,4 +1,7 @@
-"""The command `playground.py`."""
+"""Opens a page to try a model on texts of your own.
+
+albert-tf playground --model_dir=models/albert_ko_small
+"""
 
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
@@ -28,7 +31,9 @@ def main():
     try:
         from albert_tf.serving.playground import build_page
     except ImportError as error:
-        raise InputError(f"playground.py needs gradio ({error}); pip install {with_extra('playground')}") from error
+        raise InputError(
+            f"albert-tf playground needs gradio ({error}); pip install {with_extra('playground')}"
+        ) from error
     page = build_page(albert_tf.load(FLAGS.model_dir), os.path.basename(os.path.abspath(FLAGS.model_dir)))
     page.launch(server_name=FLAGS.host, server_port=FLAGS.port, quiet=True, prevent_thread_lock=True)
     print(f"open http://{FLAGS.host}:{FLAGS.port} in a browser; stop with Ctrl-C", flush=True)

@@ -1,4 +1,9 @@
-"""The command `predict.py`: with TensorFlow, or without it where the model is a LiteRT export."""
+"""Predicts the lines of a file of any length: an answer a line, in the file's order.
+
+albert-tf predict --model_dir=run/nsmc --input_file=reviews.txt.gz --output_file=predictions.jsonl
+
+Needs no TensorFlow where the model is a LiteRT export.
+"""
 
 from absl import flags
 

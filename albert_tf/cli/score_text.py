@@ -1,4 +1,8 @@
-"""The command `score_text.py`."""
+"""Scores the lines of a file by how probable they are to a pre-trained model, or labels them without any training.
+
+albert-tf score-text --input_file=reviews.txt.gz --output_file=scores.jsonl
+albert-tf score-text --template_file=template.txt --input_file=reviews.tsv --output_file=labels.jsonl
+"""
 
 from absl import flags
 

@@ -1,4 +1,9 @@
-"""The command `serve.py`: with TensorFlow, or without it where the export is LiteRT's."""
+"""Serves an exported model over HTTP, as TensorFlow Serving does: raw Korean strings in, answers out.
+
+albert-tf serve --model_dir=served/nsmc --port=8501
+
+Needs no TensorFlow where the export is LiteRT's.
+"""
 
 import dataclasses
 import os
@@ -56,7 +61,8 @@ def main():
         from albert_tf.server.server import serve
     except ImportError as error:
         raise InputError(
-            f"serve.py needs uvicorn, starlette and prometheus_client ({error}); pip install {with_extra('serve')}"
+            "albert-tf serve needs uvicorn, starlette and prometheus_client "
+            f"({error}); pip install {with_extra('serve')}"
         ) from error
     model = load()
     name = FLAGS.model_name or _name_of(model.folder)

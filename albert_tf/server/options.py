@@ -24,7 +24,7 @@ def too_long_head() -> RefusedError:
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """How a server runs; `serve.py --help` says what each option means.
+    """How a server runs; `albert-tf serve --help` says what each option means.
 
     The limits are about what a stranger can make long. What they have no option for stands where it is checked.
     """

@@ -10,7 +10,7 @@ class Tpu:
     """A kind of TPU that can be rented.
 
     Attributes:
-        name: As `plan_tpu.py --tpu` takes it.
+        name: As `albert-tf plan-tpu --tpu` takes it.
         topology: The name that the compiler knows it by.
         num_replicas: How many replicas train on it: chips, or on v2 and v3 the two cores of each.
         memory_bytes: Memory of one replica.

@@ -18,7 +18,7 @@ STEPS = (
         {"en": ("4. Fine-tuning", "scores, predictions"), "ko": ("4. 미세 조정", "점수, 예측")},
     ),
     (
-        ("export_model.py", "predict.py", "serve.py", "playground.py"),
+        ("export_model.py", "albert-tf predict", "albert-tf serve", "albert-tf playground"),
         {"en": ("5. Serving", "answers to raw text"), "ko": ("5. 추론과 서빙", "문자열 입력, 응답 출력")},
     ),
 )
@@ -27,14 +27,14 @@ WORDS = {
         "title": "The road from Korean text to a served model",
         "text": "your Korean text",
         "labels": "your labels",
-        "plan": "plan_tpu.py: what fits which TPU, before renting",
+        "plan": "albert-tf plan-tpu: what fits which TPU, before renting",
         "convert": "convert_checkpoint.py: Google, Hugging Face, KerasHub, in and out",
     },
     "ko": {
         "title": "한국어 텍스트에서 서비스하는 모델까지",
         "text": "한국어 텍스트",
         "labels": "라벨",
-        "plan": "plan_tpu.py: 빌리기 전에, 어느 TPU에 무엇이 들어가는지",
+        "plan": "albert-tf plan-tpu: 빌리기 전에, 어느 TPU에 무엇이 들어가는지",
         "convert": "convert_checkpoint.py: Google, Hugging Face, KerasHub와 주고받기",
     },
 }

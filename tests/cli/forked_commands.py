@@ -65,10 +65,10 @@ class ForkedCommands:
         signal_at: int = 0,
         number: int = signal.SIGKILL,
     ) -> Ended:
-        """Runs a script of the top folder.
+        """Runs a script of the top folder, or a stage.
 
         Args:
-            script: Its name.
+            script: Its name; scripts run as `albert-tf` runs their stages.
             flag_values: Its flags.
             folder: Whose changes count; temporary files come into a folder "temporary" in it.
             signal_at: Before which change it gets a signal; 0 for never.
@@ -76,7 +76,7 @@ class ForkedCommands:
         """
         (folder / "temporary").mkdir(exist_ok=True)
         job = {
-            "arguments": [str(ROOT / script), *(f"--{name}={_spell(value)}" for name, value in flag_values.items())],
+            "arguments": ["albert-tf", script, *(f"--{name}={_spell(value)}" for name, value in flag_values.items())],
             "folder": str(folder),
             "said": str(self._folder),
             "signal_at": signal_at,
@@ -127,7 +127,7 @@ def _run(job, writing):
     library.watch_changes(job["folder"].encode(), ctypes.c_long(job["signal_at"]), job["number"])
     code = 1
     try:
-        runpy.run_path(job["arguments"][0], run_name="__main__")
+        runpy.run_module("albert_tf", run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)

@@ -3,14 +3,18 @@
 import importlib
 import pathlib
 import re
+import runpy
 from unittest import mock
 
 import pytest
+import setuptools
 from flag_matrix import registered_flags
 
+from albert_tf.cli.commands import COMMANDS
 from albert_tf.errors import InputError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MODULES = {stage: module for stage, module, _ in COMMANDS}
 
 
 @pytest.fixture
@@ -25,16 +29,15 @@ def test_help_is_no_failure(run_script, flag):
     assert (result.code, result.errors) == (0, "") and "--vocab_size" in result.output
 
 
-COMMANDS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != "setup")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_no_more_than_a_person_sets(run_script, command):
-    result = run_script(f"{command}.py", help=True)
+@pytest.mark.parametrize("stage", [stage for stage, *_ in COMMANDS if stage != "files"])
+def test_help_shows_no_more_than_a_person_sets(run_script, stage):
+    result, command = run_script(stage, help=True), MODULES[stage].rpartition(".")[2]
     assert (result.code, result.errors) == (0, "")
+    assert result.output.startswith(f"Usage: albert-tf {stage} --flag=value ...\n")
     shown = re.findall(r"^ +--(?:\[no\])?(\w+):", result.output, re.MULTILINE)
     assert 0 < len(shown) <= 30, "in albert_tf/cli/flag_groups.py or by in_helpfull, leave what is rare to --helpfull"
-    everything = run_script(f"{command}.py", helpfull=True).output
+    everything = run_script(stage, helpfull=True).output
+    assert everything.startswith(importlib.import_module(MODULES[stage]).__doc__.splitlines()[0])
     for name in registered_flags(command):
         assert re.search(rf"^ +--(?:\[no\])?{name}:\s+(?:<.*?>:\s+)?\w+", everything, re.MULTILINE | re.DOTALL), name
 
@@ -78,15 +81,20 @@ def test_mistake_in_a_flagfile_costs_one_sentence(refused, tmp_path, content, me
     assert refused(flagfile=tmp_path / "flags.cfg") == message
 
 
-def test_every_console_command_is_there():
-    text = (ROOT / "setup.py").read_text(encoding="utf-8")
-    commands = re.findall(r'"(albert-[\w-]+)=([\w.]+):(\w+)"', text)
-    scripts = [name.removeprefix("albert-").replace("-", "_") for name, *_ in commands]
-    # In a checkout nobody needs to be told where its files are.
-    assert sorted(scripts) == sorted({path.stem for path in ROOT.glob("*.py")} - {"setup"} | {"files", "tf"})
-    for script, (_, module, function) in zip(scripts, commands):
-        assert module == f"albert_tf.cli.{'main' if script == 'tf' else script}"
-        assert callable(getattr(importlib.import_module(module), function))
+def test_every_console_command_is_there(monkeypatch):
+    given = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **options: given.update(options))
+    runpy.run_path(str(ROOT / "setup.py"))
+    expected = [f"albert-{stage}={module}:run" for stage, module in MODULES.items()]
+    assert given["entry_points"]["console_scripts"] == ["albert-tf=albert_tf.cli.main:run", *expected]
+    assert all(callable(importlib.import_module(module).run) for module in MODULES.values())
+
+
+def test_scripts_of_the_top_level_are_stages(run_script):
+    names = {path.stem for path in ROOT.glob("*.py")} - {"setup"}
+    assert names < {module.rpartition(".")[2] for module in MODULES.values()}
+    for name in names:
+        assert run_script(f"{name}.py", help=True).output.startswith(f"Usage: {name}.py --flag=value ...\n")
 
 
 def test_nothing_assigns_to_flags():

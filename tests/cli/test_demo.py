@@ -15,7 +15,7 @@ from albert_tf.config import AlbertConfig
 def test_folder_that_holds_something_else_is_left_alone(run_script, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "thesis.txt").write_text("mine")
-    result = run_script("demo.py", output_dir=tmp_path, overwrite=True)
+    result = run_script("demo", output_dir=tmp_path, overwrite=True)
     assert result.code == 1
     assert result.errors.startswith("error: --output_dir=")
     assert (tmp_path / "data" / "thesis.txt").read_text() == "mine"
@@ -23,7 +23,7 @@ def test_folder_that_holds_something_else_is_left_alone(run_script, tmp_path):
 
 def test_output_that_is_a_file_costs_one_sentence(run_script, tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    result = run_script("demo.py", output_dir=tmp_path / "thesis.txt", overwrite=True)
+    result = run_script("demo", output_dir=tmp_path / "thesis.txt", overwrite=True)
     assert result.code == 1
     assert result.errors.startswith(f"error: --output_dir={tmp_path}/thesis.txt can't be written to (")
     assert (tmp_path / "thesis.txt").read_text() == "mine"
@@ -32,7 +32,7 @@ def test_output_that_is_a_file_costs_one_sentence(run_script, tmp_path):
 @pytest.mark.parametrize("corpus", ["missing.txt", "."])
 def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus):
     monkeypatch.chdir(tmp_path)
-    result = run_script("demo.py", output_dir=tmp_path / "output", corpus=corpus)
+    result = run_script("demo", output_dir=tmp_path / "output", corpus=corpus)
     assert result.code == 1
     assert result.errors.startswith("error: --corpus: no ")
     assert not (tmp_path / "output").exists()
@@ -91,7 +91,7 @@ def quick_to_start(forked, monkeypatch, tmp_path):
 @pytest.mark.usefixtures("small_demo", "quick_to_start")
 def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 10}
-    first = run_script("demo.py", **flag_values)
+    first = run_script("demo", **flag_values)
     assert first.code == 0, first.errors
     results = json.loads((tmp_path / "output" / "demo_results.json").read_text())
     assert results["vocab_size"] == AlbertConfig.from_json_file(demo.CONFIG).vocab_size
@@ -113,4 +113,4 @@ def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
         assert (tmp_path / "output" / name).exists(), name
 
     # A second demo replaces this one only if asked to, as `make demo` does.
-    assert run_script("demo.py", **flag_values).code == 1
+    assert run_script("demo", **flag_values).code == 1

@@ -308,7 +308,7 @@ COMMANDS = {
 
 
 def generation(folder, causal_checkpoint):
-    """Returns the same for generate_text.py, which trains nothing."""
+    """Returns the same for generate-text, which trains nothing."""
     texts = [data.text_of(number)[:40] for number in range(5)]
     rows = [{"text": text, "other": text[::-1]} for text in texts]
     (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -409,7 +409,7 @@ def test_every_flag_of_what_writes_texts_is_taken_or_refused_in_one_sentence(cau
     for number, line in enumerate([*lines, *(case.given for case in cases if case.refused)]):
         output = tmp_path / f"{number}.jsonl"
         given = {**base, "output_file": output, **line}
-        result = run_script("generate_text.py", **{name: value for name, value in given.items() if value is not OUT})
+        result = run_script("generate-text", **{name: value for name, value in given.items() if value is not OUT})
         refused = next((case.refused for case in cases if case.refused and case.given == line), None)
         assert result.code == (1 if refused else 0), result
         assert result.errors.startswith(f"error: {refused}" if refused else "") and (refused or not result.errors)

@@ -1,4 +1,4 @@
-"""generate_text.py: how texts of the command line and of files go on, and mistakes in what it is asked to do."""
+"""generate-text: how texts of the command line and of files go on, and mistakes in what it is asked to do."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     model = albert_tf.load(causal_checkpoint)
     with pytest.warns(UserWarning, match="some inputs hold words that the vocabulary can't spell, such as a"):
         expected = model.generate(TEXTS, **SETTINGS)
-    result = run_script("generate_text.py", **file_flags)
+    result = run_script("generate-text", **file_flags)
     assert (result.code, result.errors) == (0, "")
     assert f"\nwrote {file_flags['output_file']}: 4 lines; " in result.output
     assert (
@@ -38,11 +38,11 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     line = json.dumps("가 " * 200)
     (tmp_path / "long.jsonl").write_text(f'"오늘은"\n{line}\n')
     flags = {**file_flags, "input_file": tmp_path / "long.jsonl", "output_file": tmp_path / "other.jsonl"}
-    result = run_script("generate_text.py", **flags)
+    result = run_script("generate-text", **flags)
     assert result.code == 1 and "long.jsonl, line 2: has 200 pieces, which with [CLS] leave no room" in result.errors
     assert result.errors.endswith("; or pass --on_bad_row=skip\n")
     assert not flags["output_file"].exists()
-    result = run_script("generate_text.py", **{**flags, "on_bad_row": "skip", "max_pieces": 200})
+    result = run_script("generate-text", **{**flags, "on_bad_row": "skip", "max_pieces": 200})
     assert result.code == 0, result.errors
     first, second = map(json.loads, flags["output_file"].read_text().splitlines())
     assert first["text"].startswith("오늘은") and "leave no room" in second["error"]
@@ -51,7 +51,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
 
 
 def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
-    result = run_script("generate_text.py", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4)
+    result = run_script("generate-text", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4)
     assert (result.code, result.errors) == (0, "")
     first, second = result.output.splitlines()
     assert first.startswith("오늘은") and second.startswith("내일")
@@ -80,4 +80,4 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
     ],
 )
 def test_mistake_costs_one_sentence(run_script, file_flags, tmp_path, assert_refused, changes, message):
-    assert message in assert_refused(lambda: run_script("generate_text.py", **{**file_flags, **changes}), tmp_path)
+    assert message in assert_refused(lambda: run_script("generate-text", **{**file_flags, **changes}), tmp_path)

@@ -1,4 +1,4 @@
-"""plan_tpu.py as a user runs it."""
+"""plan-tpu as a user runs it."""
 
 import json
 import pathlib
@@ -14,9 +14,9 @@ CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
 @pytest.fixture
 def plan(run_script):
-    """Runs plan_tpu.py for the demo's model at length 64; a flag of None is left out."""
+    """Runs plan-tpu for the demo's model at length 64; a flag of None is left out."""
     usual = {"albert_config_file": CONFIGS / "albert_demo.json", "max_seq_length": 64}
-    return lambda **changes: run_script("plan_tpu.py", **{**usual, **changes})
+    return lambda **changes: run_script("plan-tpu", **{**usual, **changes})
 
 
 def test_what_is_planned_is_told_where_nobody_says_it(plan, monkeypatch):

@@ -1,4 +1,4 @@
-"""predict.py: what a fine-tuned folder says of every line of a file, and mistakes in what it is asked to do."""
+"""predict: what a fine-tuned folder says of every line of a file, and mistakes in what it is asked to do."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     output = tmp_path / "predictions.jsonl"
     flags = {"model_dir": tmp_path / "run", "input_file": tmp_path / "in.txt", "output_file": output}
 
-    result = run_script("predict.py", **flags)
+    result = run_script("predict", **flags)
     assert (result.code, result.errors) == (0, "")
     assert f"\nwrote {output}: {len(texts)} lines; " in result.output
     found = [json.loads(line) for line in output.read_text().splitlines()]
@@ -32,10 +32,10 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
         assert answer["probabilities"]["1"] == pytest.approx(float(row["p(1)"]), abs=1e-4)
 
     def refused(**changes):
-        return assert_refused(lambda: run_script("predict.py", **{**flags, **changes}), tmp_path)
+        return assert_refused(lambda: run_script("predict", **{**flags, **changes}), tmp_path)
 
     assert refused() == f"{output} is there already; choose another place, or pass --overwrite to replace it"
-    assert run_script("predict.py", **flags, overwrite=True).code == 0
+    assert run_script("predict", **flags, overwrite=True).code == 0
     other = tmp_path / "other.jsonl"
     message = refused(output_file=other, input_fields="a,b")
     assert "in.txt, line 1: no column named a; " in message and message.endswith("with --input_fields")
@@ -61,7 +61,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
 def test_mistake_costs_one_sentence(run_script, tmp_path, assert_refused, changes, message):
     (tmp_path / "in.txt").write_text("좋다\n")
     flags = {"model_dir": tmp_path, "input_file": tmp_path / "in.txt", "output_file": tmp_path / "out.jsonl"}
-    assert message in assert_refused(lambda: run_script("predict.py", **{**flags, **changes}), tmp_path)
+    assert message in assert_refused(lambda: run_script("predict", **{**flags, **changes}), tmp_path)
 
 
 @pytest.mark.slow
@@ -71,10 +71,11 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
     expected = albert_tf.load(folder).predict(texts)
     for name in ("tensorflow", "keras"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is not wanted here')")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
 
     def predict(**flags):
-        command = [sys.executable, str(ROOT / "predict.py"), *(f"--{name}={value}" for name, value in flags.items())]
+        given = [f"--{name}={value}" for name, value in flags.items()]
+        command = [sys.executable, "-m", "albert_tf", "predict", *given]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         errors = [line for line in done.stderr.splitlines() if not line.startswith("INFO: Created TensorFlow Lite")]
         return done.returncode, done.stdout, errors

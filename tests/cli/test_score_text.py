@@ -1,4 +1,4 @@
-"""score_text.py: what a pre-trained folder says of every line of a file, resumed where it was stopped, and mistakes."""
+"""score-text: what a pre-trained folder says of every line of a file, resumed where it was stopped, and mistakes."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path)
     texts = [row["document"] for row in read_rows(reviews / "dev.tsv")]
     for method in (None, "piece"):
         flags = {**given, "method": method} if method else given
-        result = run_script("score_text.py", **flags, predict_batch_size=3, overwrite=True)
+        result = run_script("score-text", **flags, predict_batch_size=3, overwrite=True)
         assert (result.code, result.errors) == (0, "")
         assert f"\nwrote {given['output_file']}: {len(texts)} lines; " in result.output
         expected = albert_tf.load(given["model_dir"]).score(texts, method)
@@ -46,7 +46,7 @@ def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path)
         for each, of_text in zip(found, expected, strict=True):
             assert each.pop("id") and each == pytest.approx(of_text, rel=1e-5)
     table = {**given, "output_file": tmp_path / "out.tsv", "with_inputs": True}
-    assert run_script("score_text.py", **table, method="piece").code == 0
+    assert run_script("score-text", **table, method="piece").code == 0
     rows = read_rows(tmp_path / "out.tsv")
     assert [row["document"] for row in rows] == texts
     assert [float(row["score"]) for row in rows] == pytest.approx([each["score"] for each in found], rel=1e-5)
@@ -55,7 +55,7 @@ def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path)
 
 @pytest.mark.slow
 def test_file_gets_labels_and_how_often_they_are_right(run_script, labels, reviews, tmp_path):
-    result = run_script("score_text.py", **labels, compare="score", random_seed=3)
+    result = run_script("score-text", **labels, compare="score", random_seed=3)
     assert (result.code, result.errors) == (0, "")
     rows, found = read_rows(reviews / "dev.tsv"), answers(tmp_path / "out.jsonl")
     assert [each["given_label"] for each in found] == [row["label"] for row in rows]
@@ -64,10 +64,10 @@ def test_file_gets_labels_and_how_often_they_are_right(run_script, labels, revie
     right = sum(each["given_label"] == each["label"] for each in found) / len(found)
     assert f"of {len(found)} labels right: " in result.output and f", {right:.1%} by score, " in result.output
     table = {**labels, "output_file": tmp_path / "out.tsv", "compare": "score", "random_seed": 3}
-    assert run_script("score_text.py", **table).code == 0
+    assert run_script("score-text", **table).code == 0
     scores = [float(row["answers.1.pmi"]) for row in read_rows(tmp_path / "out.tsv")]
     assert scores == pytest.approx([each["answers"]["1"]["pmi"] for each in found], abs=1e-5)
-    assert run_script("score_text.py", **{**labels, "random_seed": 4}, overwrite=True).code == 0
+    assert run_script("score-text", **{**labels, "random_seed": 4}, overwrite=True).code == 0
     assert answers(tmp_path / "out.jsonl") != found
 
 
@@ -75,7 +75,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
     (tmp_path / "in.txt").write_text("좋다\n\n[MASK] 좋다\n")
     flags = {**given, "input_file": tmp_path / "in.txt", "on_bad_row": "skip"}
     del flags["input_fields"]
-    assert run_script("score_text.py", **flags).code == 0
+    assert run_script("score-text", **flags).code == 0
     first, *errors = answers(tmp_path / "out.jsonl")
     assert first["num_pieces"] and [list(each) for each in errors] == [["error"]] * 2
     assert errors[0]["error"] == f"{tmp_path}/in.txt, line 2: is empty, so there is nothing to score; leave it out"
@@ -105,11 +105,9 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
 )
 def test_mistake_costs_one_sentence(run_script, given, tmp_path, assert_refused, monkeypatch, changes, message):
     monkeypatch.chdir(tmp_path)
-    assert message in assert_refused(lambda: run_script("score_text.py", **{**given, **changes}), tmp_path)
+    assert message in assert_refused(lambda: run_script("score-text", **{**given, **changes}), tmp_path)
 
 
 def test_fine_tuned_model_has_no_scores(run_script, given, exported_classifier, tmp_path, assert_refused):
-    message = assert_refused(
-        lambda: run_script("score_text.py", **{**given, "model_dir": exported_classifier}), tmp_path
-    )
+    message = assert_refused(lambda: run_script("score-text", **{**given, "model_dir": exported_classifier}), tmp_path)
     assert message.endswith("an export, has no score; it has predict")

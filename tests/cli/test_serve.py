@@ -1,4 +1,4 @@
-"""serve.py as clients meet it: a process of its own, asked over HTTP; with a SavedModel, and without TensorFlow."""
+"""serve as clients meet it: a process of its own, asked over HTTP; with a SavedModel, and without TensorFlow."""
 
 import concurrent.futures
 import functools
@@ -30,9 +30,9 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         values = {"model_dir": folder, "port": self.port, "request_timeout": 2, **flags}
-        command = [sys.executable, str(ROOT / "serve.py"), *(f"--{name}={value}" for name, value in values.items())]
+        command = [sys.executable, "-m", "albert_tf", "serve", *(f"--{name}={value}" for name, value in values.items())]
         self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.first_line = self.process.stdout.readline()
 
@@ -162,8 +162,8 @@ def test_stopped_under_load_it_counts_what_clients_saw(start):
 @pytest.mark.slow
 def test_taken_port_is_named(server, start):
     (folder, _) = start.args
-    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={folder}", f"--port={server.port}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-m", "albert_tf", "serve", f"--model_dir={folder}", f"--port={server.port}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr == (
         f"error: can't listen on --host=127.0.0.1 --port={server.port} (Address already in use); is another server "
@@ -172,14 +172,15 @@ def test_taken_port_is_named(server, start):
 
 
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):
-    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
-    assert message.startswith((f"{tmp_path} holds no exported model; write one with export_model.py", "serve.py needs"))
-    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path / "nowhere"), tmp_path)
+    message = assert_refused(lambda: run_script("serve", model_dir=tmp_path), tmp_path)
+    said = f"{tmp_path} holds no exported model; write one with export_model.py"
+    assert message.startswith((said, "albert-tf serve needs"))
+    message = assert_refused(lambda: run_script("serve", model_dir=tmp_path / "nowhere"), tmp_path)
     assert message == f"--model_dir={tmp_path}/nowhere: there is no such folder; put the name right"
 
 
 def test_limits_that_can_not_be_kept_are_refused(run_script, tmp_path, assert_refused):
-    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path, max_held_bytes=100), tmp_path)
+    message = assert_refused(lambda: run_script("serve", model_dir=tmp_path, max_held_bytes=100), tmp_path)
     assert message == (
         "--max_held_bytes=100 is less than --max_request_bytes=4194304: no request of that size would ever be "
         "answered; raise it"
@@ -189,6 +190,6 @@ def test_limits_that_can_not_be_kept_are_refused(run_script, tmp_path, assert_re
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "albert_tf.server.server", raising=False)
-    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
-    assert message.startswith("serve.py needs uvicorn, starlette and prometheus_client (")
+    message = assert_refused(lambda: run_script("serve", model_dir=tmp_path), tmp_path)
+    assert message.startswith("albert-tf serve needs uvicorn, starlette and prometheus_client (")
     assert message.endswith(f"); pip install {with_extra('serve')}")

@@ -48,7 +48,7 @@ class Case:
 
     Attributes:
         name: What tells it from the others.
-        script: Its script.
+        script: Its script, or the name of its stage.
         flag: What names the place.
         flag_values: The other flags.
         file_name: What to call the output below a folder, if it is a file.
@@ -170,7 +170,7 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
         ),
         Case(
             "plan",
-            "plan_tpu.py",
+            "plan-tpu",
             {"albert_config_file": inputs.config, "max_seq_length": 16, "tpu": "v5e-1", "train_batch_size": 1},
         ),
     ]
@@ -200,7 +200,7 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
     texts = {**predicted, "model_dir": inputs.causal, "max_pieces": 2}
     return [
         *cases,
-        Case("predictions", "predict.py", predicted, "output_file", "out.jsonl"),
-        Case("scores", "score_text.py", scored, "output_file", "out.tsv"),
-        Case("texts", "generate_text.py", texts, "output_file", "out.jsonl"),
+        Case("predictions", "predict", predicted, "output_file", "out.jsonl"),
+        Case("scores", "score-text", scored, "output_file", "out.tsv"),
+        Case("texts", "generate-text", texts, "output_file", "out.jsonl"),
     ]

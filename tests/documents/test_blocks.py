@@ -10,6 +10,7 @@ from pages import PAGES, ROOT, blocks_of, name_of
 from small_runs import WORKPLACES
 
 from albert_tf.cli import flag_parsing
+from albert_tf.cli.commands import COMMANDS
 
 ENGLISH = [page for page in PAGES if not page.name.endswith(".ko.md")]
 # Pages whose Python other tests run.
@@ -20,7 +21,8 @@ RUN_ELSEWHERE = {
     "docs/objectives.md": "tests/objectives/test_objective_of_ones_own.py",
 }
 TOKENIZER_FLAGS = ROOT / "albert_tf" / "cli" / "tokenizer_flags.py"
-_OURS = re.compile(r"python (?P<script>\w+\.py|-m benchmarks\.\w+)\b(?P<flags>.*)")
+STAGES = [stage for stage, *_ in COMMANDS]
+_OURS = re.compile(r"(?:python (?=\w+\.py|-m benchmarks)|albert-tf )(?P<script>(?:-m )?\w[\w.-]*)(?P<flags>.*)")
 
 
 def commands_of(block):
@@ -82,7 +84,8 @@ def test_flags_of_commands_are_known_and_their_values_possible(run_script, monke
 
         for module in ("app", "command"):
             monkeypatch.setattr(f"albert_tf.cli.{module}.run", read_flags)
-        assert (ROOT / script).is_file(), f"{name_of(page)}: there is no {script}"
+        is_there = (ROOT / script).is_file() if script.endswith(".py") else script in STAGES
+        assert is_there, f"{name_of(page)}: there is no {script}"
         assert run_script(script).code == 0, f"{name_of(page)}: {script} {flags_given}"
 
 

@@ -1,4 +1,4 @@
-"""Labels as programs write them mean the same to `fit`, to the commands in every form of file, and to score_text.py."""
+"""Labels as programs write them mean the same to `fit`, to the commands in every form of file, and to score-text."""
 
 import collections
 import csv

@@ -117,7 +117,7 @@ def test_its_step_is_planned_and_compiled_for_v5e(registered, run_script, config
     pytest.importorskip("jax")
     pytest.importorskip("libtpu")
     flags = {"train_batch_size": 8, "max_seq_length": 32, "tpu": "v5e-1", "attention": "plain", "json": True}
-    result = run_script("plan_tpu.py", task=registered, albert_config_file=config_file, **flags)
+    result = run_script("plan-tpu", task=registered, albert_config_file=config_file, **flags)
     assert result.code == 0, result.errors
     plan = json.loads(result.output)
     objective = make_objective(registered, AlbertConfig.from_json_file(config_file))

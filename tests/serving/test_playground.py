@@ -65,8 +65,8 @@ def test_model_that_gives_vectors_alone_has_no_page():
 def test_missing_library_is_named(run_script, monkeypatch):
     monkeypatch.setitem(sys.modules, "gradio", None)
     monkeypatch.delitem(sys.modules, "albert_tf.serving.playground")
-    result = run_script("playground.py", model_dir=SHIPPED)
-    assert result.code == 1 and result.errors.startswith("error: playground.py needs gradio (")
+    result = run_script("playground", model_dir=SHIPPED)
+    assert result.code == 1 and result.errors.startswith("error: albert-tf playground needs gradio (")
     assert result.errors.endswith(f"); pip install {with_extra('playground')}\n")
 
 
@@ -75,9 +75,9 @@ def test_shipped_model_guesses_masks_over_http():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, str(ROOT / "playground.py"), f"--model_dir={SHIPPED}", f"--port={port}"]
+    command = [sys.executable, "-m", "albert_tf", "playground", f"--model_dir={SHIPPED}", f"--port={port}"]
     text = "이 영화는 배우들의 [MASK]가 훌륭하다."
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             address = f"http://127.0.0.1:{port}"
             assert process.stdout.readline() == f"open {address} in a browser; stop with Ctrl-C\n"
