@@ -44,6 +44,7 @@ class Setting:
         group: The group of --help that shows it; "" for that of the command's own, `RARE` for none.
         same_on_resume: Whether it changes what a run computes: a run keeps it, and is resumed with the same value only.
         place: Whether it says where something lies: a run keeps it, and it may change.
+        names_model: Whether it names the folder of a model, whose content counts and not where it lies.
         search: Whether `trials` may vary it; `LOGARITHMIC` for what is varied by factors.
         is_free_in_use: Whether it may be another one where nothing is trained: how to compute and to judge, not what.
         in_python: Whether it is a keyword of `fit` and `pretrain`, too.
@@ -63,6 +64,7 @@ class Setting:
     group: str = ""
     same_on_resume: bool = True
     place: bool = False
+    names_model: bool = False
     search: bool | str = False
     is_free_in_use: bool = False
     in_python: bool = True

@@ -4,10 +4,8 @@ import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.objectives.answer_span import AnswerSpan
 from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
-from albert_tf.objectives.distillation.objective import SETTINGS as SETTINGS_OF_DISTILLATION
-from albert_tf.objectives.distillation.objective import Distillation
-from albert_tf.objectives.entities import SETTINGS as SETTINGS_OF_ENTITIES
-from albert_tf.objectives.entities import Entities
+from albert_tf.objectives.distillation.objective import Distillation, DistillationSettings
+from albert_tf.objectives.entities import Entities, EntitySettings
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
@@ -16,33 +14,32 @@ from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     OBJECTIVES,
-    Setting,
-    all_settings,
     check_packing,
     default_objective,
     make_objective,
+    own_settings,
     register,
+    settings_of_objectives,
     usual_objective,
     what_was_learnt,
 )
-from albert_tf.objectives.replaced_tokens import SETTINGS as SETTINGS_OF_ELECTRA
-from albert_tf.objectives.replaced_tokens import ReplacedTokens
+from albert_tf.objectives.replaced_tokens import ElectraSettings, ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 from albert_tf.objectives.translation_lm import TranslationLM
 
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
 register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
-register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ELECTRA)
+register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], ElectraSettings)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 register("causal", composed(CausalLM), ["document_blocks"])
 register(
     "distil",
     Distillation,
     ["full_sentences", "document_sentences", "order", "next", "halves"],
-    SETTINGS_OF_DISTILLATION,
+    DistillationSettings,
 )
-register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ENTITIES)
+register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], EntitySettings)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [
@@ -52,13 +49,13 @@ __all__ = [
     "ConditionalAnswerSpan",
     "DataOptions",
     "Objective",
-    "Setting",
-    "all_settings",
     "check_packing",
     "composed",
     "default_objective",
     "make_objective",
+    "own_settings",
     "register",
+    "settings_of_objectives",
     "usual_objective",
     "what_was_learnt",
 ]

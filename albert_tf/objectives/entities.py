@@ -1,15 +1,25 @@
 """A model that is told of entities where a text mentions them (ERNIE; Zhang et al. 2019)."""
 
+import dataclasses
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.objectives.entity_prediction import EntityPrediction
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.pretraining import Pretraining
 from albert_tf.objectives.pretraining_loss import DataOptions
-from albert_tf.objectives.registry import Setting
+from albert_tf.settings import RARE, Settings, setting
 
 ENTITY_VECTORS = "entity_vectors"
-SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of entities.txt and entity_vectors.npy, for objective=entities."),)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EntitySettings(Settings):
+    """What is to be decided of this objective."""
+
+    entity_vectors: str = setting(
+        "", "Folder of entities.txt and entity_vectors.npy, for objective=entities.", group=RARE
+    )
 
 
 class Entities(Pretraining):

@@ -10,23 +10,7 @@ from albert_tf.objectives.languages import check_languages
 from albert_tf.objectives.objective import Objective
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
-
-
-class Setting(typing.NamedTuple):
-    """What is to be decided of an objective; commands make a flag of it, and a run's folder keeps its value.
-
-    Attributes:
-        name: Its name, which no other setting has.
-        default: Its value where nobody says otherwise; a bool, a number or a string, which tells its type.
-        help: What it is, in a sentence.
-        names_model: Whether it names the folder of a model, whose content counts and not where it lies. Commands take
-            one of another library too.
-    """
-
-    name: str
-    default: typing.Any
-    help: str
-    names_model: bool = False
+from albert_tf.settings import Setting, Settings, settings_of
 
 
 class Registered(typing.NamedTuple):
@@ -40,7 +24,7 @@ class Registered(typing.NamedTuple):
 
     make: MakeObjective
     packings: tuple[str, ...]
-    settings: tuple[Setting, ...] = ()
+    settings: type[Settings] = Settings
 
 
 OBJECTIVES: dict[str, Registered] = {}
@@ -49,23 +33,26 @@ DEFAULT_OBJECTIVE = "albert"
 _WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
 
 
-def register(
-    name: str, make: MakeObjective, packings: list[str], settings: collections.abc.Iterable[Setting] = ()
-) -> None:
+def register(name: str, make: MakeObjective, packings: list[str], settings: type[Settings] = Settings) -> None:
     """Gives an objective a name, by which every command knows it from then on.
 
     Args:
         name: The name.
         make: Given the model's config and the `DataOptions`, returns the objective.
         packings: The names of the packings that it takes, the usual one first.
-        settings: What is to be decided of it.
+        settings: What is to be decided of it: a frozen dataclass of `setting`s, which are flags from then on.
     """
-    OBJECTIVES[name] = Registered(make, tuple(packings), tuple(settings))
+    OBJECTIVES[name] = Registered(make, tuple(packings), settings)
 
 
-def all_settings() -> list[Setting]:
-    """Returns what is to be decided of objectives."""
-    return [setting for known in OBJECTIVES.values() for setting in known.settings]
+def settings_of_objectives() -> tuple[type[Settings], ...]:
+    """Returns what is to be decided of objectives, a class for each that has settings."""
+    return tuple(dict.fromkeys(known.settings for known in OBJECTIVES.values() if settings_of(known.settings)))
+
+
+def own_settings(name: str | None) -> collections.abc.Mapping[str, Setting]:
+    """Returns what is to be decided of an objective, by name; nothing of one that is not known."""
+    return settings_of(OBJECTIVES[name].settings) if name in OBJECTIVES else {}
 
 
 def what_was_learnt(settings: dict[str, typing.Any]) -> dict[str, typing.Any]:
@@ -73,11 +60,11 @@ def what_was_learnt(settings: dict[str, typing.Any]) -> dict[str, typing.Any]:
 
     Folders of models are left out, for they only matter in training. Nothing is returned where the name is not known.
     """
-    known = OBJECTIVES.get(settings.get("objective"))
-    if known is None:
+    name = settings.get("objective")
+    if name not in OBJECTIVES:
         return {}
-    own = [setting.name for setting in known.settings if not setting.names_model]
-    return {name: settings[name] for name in ("objective", *own) if name in settings}
+    own = [each for each, known in own_settings(name).items() if not known.names_model]
+    return {each: settings[each] for each in ("objective", *own) if each in settings}
 
 
 def default_objective(packing: Packing) -> str:
@@ -127,11 +114,12 @@ def make_objective(
     options = options or DataOptions()
     if options.languages is not None:
         check_languages(config, options.languages)
-    known = {setting.name: setting.default for setting in OBJECTIVES[name].settings}
-    unknown = [setting for setting in options.settings if setting not in known]
+    unknown = [each for each in options.settings if each not in own_settings(name)]
     if unknown:
         raise InputError(f"`{unknown[0]}` has no meaning for `objective={name}`; leave it out")
-    options = dataclasses.replace(options, packing=packing, settings={**known, **options.settings})
+    settings = OBJECTIVES[name].settings(**options.settings)
+    values = {each: getattr(settings, each) for each in own_settings(name)}
+    options = dataclasses.replace(options, packing=packing, settings=values)
     objective = OBJECTIVES[name].make(config, options)
     objective.name = name
     return objective

@@ -6,6 +6,7 @@ paper, and unlike there, every chosen piece is [MASK] before the generator guess
 replacement, where the original draws some twice and then averages the ids of two pieces.
 """
 
+import dataclasses
 import math
 import typing
 
@@ -26,8 +27,7 @@ from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
 from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
-from albert_tf.objectives.registry import Setting
-from albert_tf.setting_checks import check_number
+from albert_tf.settings import RARE, Settings, setting
 
 # The logits of having been replaced are counted in so many bins, of real pieces and of replaced ones. Bins are narrow
 # where the logits of a model lie that tells nothing yet, about the log odds of one piece in nine, and become wider from
@@ -37,17 +37,26 @@ _UNSURE, _STEEPNESS = -2.0, 4.0
 # Pieces of a bin from here on are called replaced: a logit of 0 begins it.
 _FIRST_REPLACED = 150
 
-SETTINGS = (
-    Setting("generator_size", 0.25, "Width of ELECTRA's generator, as a share of the model's."),
-    Setting("share_generator", False, "Use ELECTRA's model as its own generator: no extra parameters, twice the time."),
-    Setting(
-        "disentangled_embeddings",
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ElectraSettings(Settings):
+    """What is to be decided of this objective."""
+
+    generator_size: float = setting(
+        0.25, "Width of ELECTRA's generator, as a share of the model's.", above=0, group=RARE
+    )
+    share_generator: bool = setting(
+        False, "Use ELECTRA's model as its own generator: no extra parameters, twice the time.", group=RARE
+    )
+    disentangled_embeddings: bool = setting(
         False,
-        "Train ELECTRA's shared embeddings with the generator's loss only, and a difference that is added "
-        "to them with the model's.",
-    ),
-    Setting("replaced_token_weight", 50.0, "Weight of the loss of ELECTRA's model; its generator's has a weight of 1."),
-)
+        "Train ELECTRA's shared embeddings with the generator's loss only, and a difference that is added to them with "
+        "the model's.",
+        group=RARE,
+    )
+    replaced_token_weight: float = setting(
+        50.0, "Weight of the loss of ELECTRA's model; its generator's has a weight of 1.", above=0, group=RARE
+    )
 
 
 class ReplacedTokens(Objective):
@@ -55,7 +64,7 @@ class ReplacedTokens(Objective):
 
     Args:
         config: Hyper-parameters of the discriminator, the model that the run is for.
-        options: Of the data, and the values of `SETTINGS`.
+        options: Of the data, and the values of `ElectraSettings`.
 
     Raises:
         InputError: The generator can't have that size, the weight is no number above 0, or the model is causal, has
@@ -78,7 +87,7 @@ class ReplacedTokens(Objective):
         refuse_entities(config, "electra")
         refuse_causal(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
-        if self._is_shared and self._size != SETTINGS[0].default:
+        if self._is_shared and self._size != ElectraSettings().generator_size:
             raise InputError(
                 "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
                 "one of them out"
@@ -90,7 +99,6 @@ class ReplacedTokens(Objective):
                 "`disentangled_embeddings` to tell apart; leave one of them out"
             )
         self._weight = options.settings["replaced_token_weight"]
-        check_number("replaced_token_weight", self._weight, "greater than 0", lambda value: value > 0)
         self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": float(self._weight)}
         self.fills_masks = self._is_shared
         self._generator_config = config if self._is_shared else generator_config(config, self._size)

@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import os
+import typing
 
 from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
 from albert_tf.errors import InputError
@@ -76,14 +77,16 @@ def with_settings_of_run(
     return settings.changed(**changes, given=settings.given - changes.keys()), run
 
 
-def places_of(settings: TrainingSettings) -> dict[str, str | list[str]]:
+def places_of(settings: TrainingSettings) -> dict[str, typing.Any]:
     """Returns where settings say that something lies, for the folder of a run."""
     found = {name: getattr(settings, name) for name in settings.names(place=True)}
-    return {
-        name: list(map(absolute_path, value)) if isinstance(value, tuple) else absolute_path(value)
-        for name, value in found.items()
-        if value
-    }
+    return {name: _absolute(value) for name, value in found.items() if value}
+
+
+def _absolute(value):
+    if isinstance(value, tuple):
+        return list(map(absolute_path, value))
+    return absolute_path(value) if isinstance(value, str) else value
 
 
 def _is_replaced(name, settings):

@@ -1,5 +1,7 @@
 """Pre-training by a teacher: a frozen model, of which a student learns what a way to compare them says."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -19,28 +21,39 @@ from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
 from albert_tf.objectives.refusals import refuse_entities
-from albert_tf.objectives.registry import Setting
 from albert_tf.setting_checks import check_number
+from albert_tf.settings import RARE, Settings, setting
 
 LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 TEACHER = "teacher"
 
-SETTINGS = (
-    Setting(TEACHER, "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True),
-    Setting("distillation", "relations", f"What a student learns from its teacher: {' or '.join(LESSONS)}."),
-    Setting("relation_heads", 0, "Number of heads for relations; a divisor of both widths, or 0 to have it chosen."),
-    Setting("teacher_layer", -1, "Layer of the teacher whose relations are learnt, counted from 0; -1 for the last."),
-    Setting(
-        "masked_lm_weight",
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillationSettings(Settings):
+    """What is to be decided of this objective."""
+
+    teacher: str = setting(
+        "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True, group=RARE
+    )
+    distillation: str = setting(
+        "relations", f"What a student learns from its teacher: {' or '.join(LESSONS)}.", group=RARE
+    )
+    relation_heads: int = setting(
+        0, "Number of heads for relations; a divisor of both widths, or 0 to have it chosen.", group=RARE
+    )
+    teacher_layer: int = setting(
+        -1, "Layer of the teacher whose relations are learnt, counted from 0; -1 for the last.", group=RARE
+    )
+    masked_lm_weight: float = setting(
         -1.0,
         "Weight of an additional masked_lm loss; -1 is 0 for relations and layers, and 2 for logits.",
-    ),
-    Setting(
-        "student_layers",
-        "",
-        "Layers of the teacher that the student starts from, counted from 0, such as 0,2,4,7,9,11.",
-    ),
-)
+        group=RARE,
+    )
+    student_layers: str = setting(
+        "", "Layers of the teacher that the student starts from, counted from 0, such as 0,2,4,7,9,11.", group=RARE
+    )
+
+
 # What a model has for pre-training that nothing here reads.
 _UNREAD = (POOLER, "sentence_order_head/")
 _FORWARD_FLOPS_PER_PRODUCT = 2
@@ -53,7 +66,8 @@ class Distillation(Objective):
 
     Args:
         config: Hyper-parameters of the student, the model that the run is for.
-        options: Of the data, and the values of `SETTINGS`. Without a teacher there is a model, but nothing to train.
+        options: Of the data, and the values of `DistillationSettings`. Without a teacher there is a model, but nothing
+            to train.
 
     Raises:
         InputError: There is no such lesson or teacher, a setting is for another lesson, or the two models can't be
@@ -217,7 +231,7 @@ def _read_teacher(folder, source):
 
 def _check_settings_of_others(name, settings):
     """Checks that nothing is set that another lesson alone reads."""
-    defaults = {setting.name: setting.default for setting in SETTINGS}
+    defaults = vars(DistillationSettings())
     for other, lesson in LESSONS.items():
         for each in lesson.own_settings if other != name else ():
             if settings[each] != defaults[each]:
