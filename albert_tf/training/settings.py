@@ -38,7 +38,7 @@ class RunSettings(Settings):
     train_batch_size: int = setting(
         help="Examples in one update, over all replicas.", least=1, group=TRAINING, search=True
     )
-    learning_rate: float = setting(help="Peak learning rate.", above=0, below=1, group=TRAINING, search=LOGARITHMIC)
+    learning_rate: float = setting(help="Peak learning rate.", above=0, group=TRAINING, search=LOGARITHMIC)
     num_warmup_steps: int = setting(0, "Number of steps in which the learning rate rises.", least=0, search=True)
     gradient_accumulation_steps: int = setting(
         1,

@@ -66,10 +66,10 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeyp
 def test_examples_that_could_not_be_learnt_may_be_replaced(model, tmp_path):
     for labels, message in (
         ("a" * 20, "'a' is the only label"),
-        ("ab" * 10, "the learning rate must be greater than 0"),
+        ("ab" * 10, "`freeze`: no variable matches nothing"),
     ):
         with pytest.raises(InputError, match=message):
-            albert_tf.fit(TEXTS, list(labels), model=model, output_dir=tmp_path / "run", learning_rate=-1.0)
+            albert_tf.fit(TEXTS, list(labels), model=model, output_dir=tmp_path / "run", freeze=["nothing"])
 
 
 @pytest.mark.slow
@@ -112,11 +112,11 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, capsys, texts, labe
     ("changes", "message"),
     [
         ({"learning_rat": 1e-4}, "`learning_rat` is not a setting of a training; did you mean learning_rate?"),
-        ({"learning_rate": "5e-5"}, "`learning_rate` must be a number. Received: '5e-5'"),
+        ({"learning_rate": "5e-5"}, "`learning_rate` must be a number above 0. Received: 5e-5"),
         ({"batch_size": 8}, "`batch_size` is called train_batch_size here"),
         ({"init_checkpoint": "x"}, "`init_checkpoint` is called model here"),
-        ({"pooling": "most"}, "classifier_pooling"),
-        ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
+        ({"pooling": "most"}, "`pooling` must be one of first, mean, last, aligned. Received: most"),
+        ({"dev_fraction": 1.0}, "`dev_fraction` must be less than 1"),
         ({"kind": "label"}, "`kind=label` must be one of labels, multi_label, numbers, entities, answers"),
         ({"verbose": 3}, "`verbose` must be a whole number from 0 to 2"),
         ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),

@@ -170,7 +170,7 @@ def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_t
 
 
 def test_what_makes_a_run_slow_or_keeps_it_here_is_told_at_its_start(classify, without_training, monkeypatch):
-    monkeypatch.setattr("albert_tf.cli.training_flags.computes_in_bfloat16", lambda: False)
+    monkeypatch.setattr("albert_tf.runs.training_settings.computes_in_bfloat16", lambda: False)
     output = classify(do_train=True, use_bfloat16=True, pooling="mean").output
     assert "warning: this processor has no products in bfloat16; without --use_bfloat16 it is faster" in output
     assert "transformers can't express classifier_pooling=mean" in output
@@ -254,15 +254,15 @@ def test_vocabulary_and_config_may_be_named(
         ),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "num_trials": 2}, "--num_trials and --trials need --do_train "),
-        ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be greater than 0. Received: 0.0"),
+        ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be a number above 0. Received: 0.0"),
         (
             {"do_train": True, "metrics": "pearson"},
             "--metrics=pearson is not one of this task's metrics: accuracy, f1, ",
         ),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
-        ({"do_train": True, "learning_rate": "nan"}, "--learning_rate=nan must be a number"),
+        ({"do_train": True, "learning_rate": "nan"}, "--learning_rate must be a number above 0. Received: nan"),
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
-        ({"do_train": True, "random_seed": 1 << 31}, "--random_seed=2147483648: 2147483648 is not an integer in the"),
+        ({"do_train": True, "random_seed": 1 << 31}, "--random_seed must be a whole number, at least 0 and at most 2147483647. Received: 2147483648"),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],
 )

@@ -2,14 +2,13 @@
 
 import json
 import re
-import types
 
 import numpy as np
 import pytest
 from runs import read_results, read_rows
 
 import albert_tf
-from albert_tf.cli import run_race
+from albert_tf.runs.race_settings import RaceSettings
 
 SUBJECTS = ("비가", "눈이", "바람이", "친구가", "동생이")
 VERBS = ["온다", "간다", "운다", "웃는다"]
@@ -183,22 +182,13 @@ def test_wrong_flags_cost_one_sentence(race, race_folder, tmp_path, assert_refus
     assert told.startswith(message.format(folder=race_folder))
 
 
-def test_one_level_may_be_read_alone():
-    settings = types.SimpleNamespace(task_name="race", middle_only=False, high_only=True)
-    assert run_race.levels(settings) == ("high",)
+def test_one_level_may_be_read_alone(tiny_config):
+    settings = RaceSettings(data_dir="RACE", high_only=True)
+    assert settings.make_task(tiny_config).settings()["levels"] == ["high"]
 
 
 def test_options_are_read_off_the_last_piece_of_a_causal_model(tiny_config):
-    settings = types.SimpleNamespace(
-        data_dir="RACE",
-        task_name="race",
-        middle_only=False,
-        high_only=False,
-        num_choices=None,
-        max_qa_length=128,
-        on_bad_row="fail",
-    )
     for is_causal, pooling in ((True, "last"), (False, "first")):
-        task = run_race.make_task(settings, tiny_config.replace(is_causal=is_causal))
+        task = RaceSettings(data_dir="RACE").make_task(tiny_config.replace(is_causal=is_causal))
         assert task.config.classifier_pooling == pooling
         assert task.make_model().config.classifier_pooling == pooling
