@@ -78,14 +78,7 @@ def fit_folder(
         settings = settings.changed(early_stopping=_PATIENCE)
     tell(data.describe(), RESULTS)
     with hold(output_dir):
-        paths = _write(data, dev_data, output_dir)
-        places = dict(zip(("train_file", "predict_file"), paths))
-        if not isinstance(settings, SquadSettings):
-            places = {"data_dir": os.path.dirname(paths[0])}
-        elif fraction:
-            places["predict_file"] = None
-        settings = settings.changed(
-            **places,
+        settings = placed(settings, _write(data, dev_data, output_dir)).changed(
             init_checkpoint=model,
             output_dir=output_dir,
             do_train=True,
@@ -98,6 +91,13 @@ def fit_folder(
             raise KeyboardInterrupt(
                 f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
             ) from stop
+
+
+def placed(settings: FinetuningSettings, paths: list[str]) -> FinetuningSettings:
+    """Returns settings that say where the examples lie: what to train on and, if there is such, to evaluate on."""
+    if isinstance(settings, SquadSettings):
+        return settings.changed(**dict(zip(("train_file", "predict_file"), paths)))
+    return settings.changed(data_dir=os.path.dirname(paths[0]))
 
 
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:

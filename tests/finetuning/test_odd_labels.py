@@ -17,12 +17,18 @@ from albert_tf.finetuning import Classification, MultiLabel
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.from_python.examples import read_given
 from albert_tf.finetuning.from_python.files import write_given
-from albert_tf.finetuning.from_python.tasks import make_task
 from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of, labels_of_sets
 from albert_tf.serving.scoring.choosing import GIVEN_LABEL, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
+from albert_tf.runs.fit import placed, settings_for
+
+
+def task_of(given, path):
+    """Returns the task that `fit` makes of examples that were written to a file."""
+    settings, config = placed(settings_for(given, {}), [path]), tiny_config(100)
+    return settings.completed(config, is_known=False).make_task(config)
 
 
 class NotAvailable:
@@ -186,8 +192,8 @@ def test_column_of_a_label_that_no_text_has_keeps_its_label(tmp_path):
     assert labels_of_sets(examples, columns) == tuple(sorted(columns))
     pandas = pytest.importorskip("pandas")
     given = read_given(pandas.read_csv(tmp_path / "train.csv"), list(columns), ("document",))
-    path = write_given(given, str(tmp_path), "given")
-    assert make_task(given, path, tiny_config(100))[0].labels == tuple(sorted(columns))
+    path = write_given(given, str(tmp_path / "given"), "train")
+    assert task_of(given, path).labels == tuple(sorted(columns))
 
 
 @pytest.mark.parametrize("form", ["List", "Sequence", "older"])
@@ -222,7 +228,7 @@ def test_characters_with_blanks_among_them_are_a_text(tmp_path):
     given = read_given([tokens, list("강릉 감")], [tags, ["B-LC", "I-LC", "O", "O"]])
     assert given.texts[0] == "영동고속도로 강릉" and given.labels[0] == [(0, 6, "LC"), (7, 9, "LC")]
     path = write_given(given, str(tmp_path), "train")
-    read = make_task(given, path, tiny_config(100))[0].read(path)
+    read = task_of(given, path).read(path)
     assert read[0].text == "영동고속도로 강릉" and list(read[0].tags) == [
         tag for t, tag in zip(tokens, tags) if t != " "
     ]
@@ -235,7 +241,7 @@ def test_any_of_several_answers_is_right(tmp_path):
     gold = {"text": ["한양", "서울"], "answer_start": [context.index("한양"), context.index("서울")]}
     given = read_given([("수도는 어디인가?", context)], [gold], kind="answers")
     path = write_given(given, str(tmp_path), "dev")
-    task, _ = make_task(given, path, tiny_config(100))
+    task = task_of(given, path)
     examples = task.read(path)
     for answer, score in (("서울", 100.0), ("한양", 100.0), ("조선", 0.0)):
         assert task.score(examples, [{"id": "0", "text": answer, "nbest": []}])["exact_match"] == score

@@ -11,7 +11,7 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning.from_python.examples import read_dev, read_given
 from albert_tf.finetuning.from_python.files import write_given
-from albert_tf.finetuning.from_python.tasks import make_task
+from albert_tf.runs.fit import placed, settings_for
 
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
 
@@ -155,9 +155,11 @@ def test_answers_come_back(tmp_path, label):
 def test_questions_may_have_no_answer(tmp_path, missing):
     data = read_given([("언제?", CONTEXT), ("왜?", CONTEXT)], [(0, 4), missing])
     path = write_given(data, str(tmp_path), "train")
-    task, kept = make_task(data, path, tiny_config())
+    config = tiny_config()
+    settings = placed(settings_for(data, {}), [path]).completed(config, is_known=False)
+    task = settings.make_task(config)
     assert [question.is_impossible for question in task.read(path)] == [False, True]
-    assert task.may_be_unanswerable and kept["head"] == "conditional"
+    assert task.may_be_unanswerable and settings.head == "conditional"
 
 
 @pytest.mark.parametrize(
