@@ -105,7 +105,7 @@ def test_other_share_than_the_run_s_is_refused(classify, only_training, without_
     assert classify(do_train=True, dev_fraction=0.25).code == 0
     for changes in ({"dev_fraction": 0.5, "do_eval": True}, {"dev_fraction": 0.5, "do_train": True}):
         message = assert_refused(lambda changes=changes: classify(**changes), tmp_path / "run")
-        assert "its --dev_fraction is 0.25, and now 0.5" in message
+        assert "--dev_fraction is 0.5, and was 0.25" in message
 
 
 def test_folder_to_predict_is_asked_for_a_test_file(

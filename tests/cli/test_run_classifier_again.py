@@ -53,16 +53,16 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
 @pytest.mark.parametrize(
     ("flag", "value", "expected"),
     [
-        ("labels", "1,0", "its --labels is 0,1, and now 1,0; "),
-        ("task_name", "nsmc", "its --task_name is tsv, and now nsmc; "),
-        ("text_pair_column", "label", "its --text_pair_column is None, and now label; "),
-        ("label_column", "id", "its --label_column is label, and now id; "),
-        ("max_seq_length", 16, "its --max_seq_length is 32, and now 16; "),
-        ("learning_rate", 0.02, "its --learning_rate is 0.01, and now 0.02; "),
-        ("train_step", 2, "its --num_train_steps is 3, and now 2, but "),
-        ("num_train_steps", 9, "its --num_train_steps is 3, and now 9, but "),
-        ("token_dropout", 0.3, "its --token_dropout is 0.15, and now 0.3; "),
-        ("warmup_step", 1, "its --num_warmup_steps is 0, and now 1; "),
+        ("labels", "1,0", "--labels is 1,0, and was 0,1; "),
+        ("task_name", "nsmc", "--task_name is nsmc, and was tsv; "),
+        ("text_pair_column", "label", "--text_pair_column is label, and was None; "),
+        ("label_column", "id", "--label_column is id, and was label; "),
+        ("max_seq_length", 16, "--max_seq_length is 16, and was 32; "),
+        ("learning_rate", 0.02, "--learning_rate is 0.02, and was 0.01; "),
+        ("train_step", 2, "--num_train_steps is 2, and was 3; "),
+        ("num_train_steps", 9, "--num_train_steps is 9, and was 3; "),
+        ("token_dropout", 0.3, "--token_dropout is 0.3, and was 0.15; "),
+        ("warmup_step", 1, "--num_warmup_steps is 1, and was 0; "),
         ("init_checkpoint", "nowhere", "its --init_checkpoint is /"),
     ],
 )
@@ -76,7 +76,7 @@ def test_flag_that_contradicts_the_run_is_refused(classify_only, finished, asser
 @pytest.mark.slow
 def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused):
     message = assert_refused(lambda: classify_only(do_train=True, num_train_epochs=2), finished)
-    assert "its --num_train_steps is 3, and now 6, but its learning rate was planned for the former" in message
+    assert "--num_train_steps is 6, and was 3; " in message
     assert classify_only(do_train=True, num_train_epochs=1).code == 0
 
 
@@ -114,7 +114,7 @@ def test_command_that_names_the_config_can_be_repeated(
     assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.2
     other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
     message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
-    assert "its hidden_dropout_prob is 0.2, and now 0.4; " in message
+    assert "`hidden_dropout_prob` is 0.4, and was 0.2; " in message
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     assert result.code == 0 and f"restored {again}/model.ckpt-2\n" in result.output
     assert_same_variables(again / "model.ckpt-3", tmp_path / "run" / "model.ckpt-3")
     result = classify(**{**flags, "teacher_weight": 0.5}, output_dir=again)
-    assert result.code == 1 and "its --teacher_weight is 1.0, and now 0.5" in result.errors
+    assert result.code == 1 and "--teacher_weight is 0.5, and was 1.0" in result.errors
     unlabelled.write_text("document\n다른 글\n", encoding="utf-8")
     result = classify(**flags, output_dir=again)
     assert result.code == 1 and "the content of its training data is not what it was (unlabelled.tsv)" in result.errors

@@ -52,11 +52,11 @@ def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, co
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"num_train_steps": 3}, "its --num_train_steps is 4, and now 3, but its learning rate was planned for"),
-        ({"num_train_steps": 9}, "its --num_train_steps is 4, and now 9, but its learning rate was planned for"),
-        ({"num_warmup_steps": 2}, "its --num_warmup_steps is 1, and now 2; "),
-        ({"train_batch_size": 8}, "its --train_batch_size is 4, and now 8; "),
-        ({"optimizer": "adamw", "do_train": False}, "its --optimizer is lamb, and now adamw; "),
+        ({"num_train_steps": 3}, "--num_train_steps is 3, and was 4; "),
+        ({"num_train_steps": 9}, "--num_train_steps is 9, and was 4; "),
+        ({"num_warmup_steps": 2}, "--num_warmup_steps is 2, and was 1; "),
+        ({"train_batch_size": 8}, "--train_batch_size is 8, and was 4; "),
+        ({"optimizer": "adamw", "do_train": False}, "--optimizer is adamw, and was lamb; "),
     ],
 )
 def test_flag_that_contradicts_the_run_is_refused(pretrain, finished, assert_refused, changes, expected):

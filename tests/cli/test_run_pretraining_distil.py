@@ -61,7 +61,7 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
     assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
     assert_same_run(run, trained, 4)
     result = pretrain(relation_heads=2)
-    assert result.code == 1 and "its --relation_heads is 0, and now 2" in result.errors
+    assert result.code == 1 and "--relation_heads is 2, and was 0" in result.errors
 
 
 def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, with_teacher, tmp_path):

@@ -98,7 +98,7 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
     assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
     assert_same_run(run, trained, 4)
     result = pretrain(generator_size=0.25)
-    assert result.code == 1 and "its --generator_size is 0.5, and now 0.25" in result.errors
+    assert result.code == 1 and "--generator_size is 0.25, and was 0.5" in result.errors
 
 
 def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
@@ -181,7 +181,7 @@ def test_generator_never_reads_the_embeddings_of_another(pretrain, on_sentences,
         {"output_dir": tmp_path / "other", "do_train": False, "init_checkpoint": disentangled},
     ):
         result = pretrain(**{**flags, **case})
-        assert result.code == 1 and "its --disentangled_embeddings is True, and now False" in result.errors
+        assert result.code == 1 and "--disentangled_embeddings is False, and was True" in result.errors
 
 
 def test_both_disentangled_embeddings_begin_with_counts(pretrain, on_sentences, tmp_path):

@@ -116,7 +116,7 @@ def test_batches_of_evaluation_stay_those_of_the_run(pretrain, run_script, on_ha
     assert (result.code, result.errors) == (0, "")
     assert read_results(run) == pytest.approx(before)
     result = pretrain(**on_halves, eval_batch_size=2)
-    assert result.code == 1 and "its --eval_batch_size is 4, and now 2; " in result.errors
+    assert result.code == 1 and "--eval_batch_size is 2, and was 4; " in result.errors
 
 
 @pytest.mark.slow

@@ -194,7 +194,7 @@ def test_questions_may_have_no_answer(with_unanswerable, run_script, tmp_path):
         and read_json(run, "eval_settings.json")["metrics"] == "klue"
     )
     other = run_script("run_squad.py", output_dir=run, do_train=True, do_eval=True, metrics="squad")
-    assert "another run: its --metrics is klue, and now squad; " in other.errors
+    assert "another run: --metrics is squad, and was klue; " in other.errors
     odds = read_json(run, "null_odds.json")
     assert list(odds) == ["dev-0", "dev-1", "dev-2"]
     # The run knows that questions may have no answer; the threshold is free.

@@ -73,7 +73,7 @@ SEVERAL = {
 def by_fit(values, kind, folder):
     given = read_given([f"글 {number}" for number in range(len(values))], values, kind=kind)
     path = write_given(given, str(folder), "train")
-    return make_task(given, path, tiny_config(100))[0].read(path)
+    return task_of(given, path).read(path)
 
 
 def by_command(path, task_name, kind):

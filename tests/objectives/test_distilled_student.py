@@ -95,7 +95,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ({}, {"student_layers": "2,0"}, "`student_layers=2,0` must be layers of the teacher, from 0, in order"),
         ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
-        ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: nan"),
+        ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number. Received: nan"),
         ({"num_languages": 2}, {}, "can't read models with num_languages=2, such as the student"),
         ({"is_causal": True, "pooler": False}, {}, "those of the student see only what comes before them"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),

@@ -227,5 +227,5 @@ def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
 
 def test_run_of_another_objective_is_refused(finished):
     other = make_objective("roberta", CONFIG, options=DataOptions(4))
-    with pytest.raises(InputError, match="its objective is albert, and now roberta"):
+    with pytest.raises(InputError, match="`objective` is roberta, and was albert"):
         TrainingRun(finished[1], other, other.make_model(), SETTINGS).train(make_phase())

@@ -86,22 +86,22 @@ def without(name):
 @pytest.mark.parametrize(
     ("expected", "changes"),
     [
-        ("its `learning_rate` is 0.01, and now 0.02; ", changed(learning_rate=0.02)),
-        ("its `labels` is None, and now 0,1; ", changed(labels=["0", "1"])),
-        ("its `train_batch_size` is 8, and now None; ", without("train_batch_size")),
-        ("its `num_train_steps` is 300, and now 500, but its learning rate was planned ", changed(num_train_steps=500)),
-        ("its `num_train_steps` is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
-        ("its command is run_pretraining, and now run_classifier; ", changed(command="run_classifier")),
+        ("`learning_rate` is 0.02, and was 0.01; ", changed(learning_rate=0.02)),
+        ("`labels` is 0,1, and was None; ", changed(labels=["0", "1"])),
+        ("`train_batch_size` is None, and was 8; ", without("train_batch_size")),
+        ("`num_train_steps` is 500, and was 300; ", changed(num_train_steps=500)),
+        ("`num_train_steps` is 200, and was 300; ", changed(num_train_steps=200)),
+        ("`command` is run_classifier, and was run_pretraining; ", changed(command="run_classifier")),
         (
-            "its input_files is a.tfrecord, and now 0.tfrecord,1",
+            "`input_files` is 0.tfrecord,1, and was a.tfrecord",
             changed(input_files=[[f"{n}.tfrecord" for n in range(99)]]),
         ),
         ("the content of its training data is not what it was; put ", changed(data=["4567"])),
-        ("its hidden_dropout_prob is 0.0, and now 0.1; ", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
-        ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),
-        ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False)}),
-        ("its is_causal is False, and now True; ", {"config": CONFIG.replace(is_causal=True)}),
-        ("its tokenizer is ", {"tokenizer": None}),
+        ("`hidden_dropout_prob` is 0.1, and was 0.0; ", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
+        ("`tokenizer` is ", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),
+        ("`tokenizer` is ", {"tokenizer": KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False)}),
+        ("`is_causal` is True, and was False; ", {"config": CONFIG.replace(is_causal=True)}),
+        ("`tokenizer` is ", {"tokenizer": None}),
     ],
 )
 def test_folder_of_another_run_is_refused(tmp_path, expected, changes):
@@ -124,8 +124,8 @@ def test_same_checkpoint_and_data_may_lie_elsewhere_or_be_gone(tmp_path, path, i
 @pytest.mark.parametrize(
     ("init_checkpoint", "expected"),
     [
-        (None, "its `init_checkpoint` is /there/model.ckpt-3, and now None; "),
-        ({"path": "/elsewhere", "index_sha256": None}, "its `init_checkpoint` is /there/model.ckpt-3, and now /else"),
+        (None, "`init_checkpoint` is None, and was /there/model.ckpt-3; "),
+        ({"path": "/elsewhere", "index_sha256": None}, "`init_checkpoint` is /elsewhere, and was /there/model.ckpt-3"),
         (
             {"path": "/there/model.ckpt-9", "index_sha256": "cd"},
             "it began with /there/model.ckpt-3, and `init_checkpoint` is now /there/model.ckpt-9; name the former, ",
@@ -159,8 +159,8 @@ def test_settings_that_do_not_say_what_was_learnt_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("config", "tokenizer", "expected"),
     [
-        (CONFIG.replace(hidden_size=32), TOKENIZER, "its hidden_size is 16, and now 32"),
-        (CONFIG, KoreanWordPieceTokenizer(OTHER_VOCABULARY), "its tokenizer is "),
+        (CONFIG.replace(hidden_size=32), TOKENIZER, "`hidden_size` is 32, and was 16"),
+        (CONFIG, KoreanWordPieceTokenizer(OTHER_VOCABULARY), "`tokenizer` is "),
         (CONFIG, TOKENIZER, None),
         (CONFIG, None, None),
     ],

@@ -19,8 +19,8 @@ CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
 def written(folder, data):
     """Returns what the task reads of the file that the examples are written to."""
     path = write_given(data, str(folder), "train")
-    task, _ = make_task(data, path, tiny_config())
-    return task.read(path)
+    settings, config = placed(settings_for(data, {}), [path]), tiny_config()
+    return settings.completed(config, is_known=False).make_task(config).read(path)
 
 
 @pytest.mark.parametrize(
