@@ -5,7 +5,6 @@ ALBERT_TF_KILLS=10000 all there are, which takes hours.
 """
 
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -17,7 +16,6 @@ from writing_commands import NOT_HERE, OUTPUT_FLAGS, SLOW
 from albert_tf.cli.commands import COMMANDS
 from albert_tf.folder_lock import hold
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KILLS = int(os.environ.get("ALBERT_TF_KILLS", 0))
 KILLS_BY_DEFAULT = 3
 
