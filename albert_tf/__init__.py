@@ -4,22 +4,23 @@
     model.fill_mask(["배우들의 연기가 정말 [MASK]."])
     model = albert_tf.fit(texts, labels)        # a model of your own
     model.predict(["정말 재밌어요"])
+    albert_tf.pretrain(texts, output_dir="run") # one that learns from text alone, to begin with
 
-`load` and `fit` are all that most people need. What they are made of lies in `albert_tf.config`,
+`load`, `fit` and `pretrain` are all that most people need. What they are made of lies in `albert_tf.config`,
 `albert_tf.tokenization`, `albert_tf.modeling`, `albert_tf.finetuning` and `albert_tf.training`; docs/library.md and
 docs/reference.md tell of it. On the command line, `albert-tf` lists what there is.
 """
 
 import importlib
 
-from albert_tf.api import fit, load
+from albert_tf.api import fit, load, pretrain
 
 __version__ = "0.3.0"
 
 # The parts that are imported when somebody asks for them.
 _PARTS = ("config", "finetuning", "modeling", "objectives", "pretraining", "serving", "tokenization", "training")
 
-__all__ = ["fit", "load"]
+__all__ = ["fit", "load", "pretrain"]
 
 
 def __getattr__(name):

@@ -1,4 +1,4 @@
-"""The two functions of `import albert_tf`: a model to ask, and a model of one's own.
+"""The functions of `import albert_tf`: a model to ask, and models of one's own.
 
 Importing this takes no time: what a function needs is imported when it is called, and of a LiteRT export no TensorFlow.
 """
@@ -53,6 +53,76 @@ def load(folder=SHIPPED_MODEL):
     return Predictor(folder) if holds_finetuned(folder) else PretrainedModel(folder)
 
 
+def pretrain(
+    data,
+    config=None,
+    output_dir=None,
+    *,
+    model=None,
+    vocabulary=SHIPPED_MODEL,
+    strategy=None,
+    trackers=(),
+    verbose=1,
+    **settings,
+):
+    """Pre-trains a model on text, and returns it, to be asked or to be fine-tuned.
+
+    A twentieth of the documents is kept to evaluate on, before the first step, on the way and after the last.
+
+    Args:
+        data: A list of texts, each a document with a sentence on each line; the path of files of text (a file, a folder
+            or a pattern such as "corpus/*.txt"); or a folder of shards that `create_pretraining_data.py` has built.
+        config: The model: the path of a JSON file such as "configs/albert_small.json", an `AlbertConfig`, or its values
+            by name. By default that of `model`, or else of the included small model. Its vocab_size is the
+            vocabulary's.
+        output_dir: Where the model is to lie, with the shards in the folder data; by default a new folder for
+            temporary files, whose name is printed. The same call goes on with what it finds there.
+        model: A folder to begin from: a pre-trained model, of ours or of transformers. By default random weights.
+        vocabulary: A folder with vocab.txt and tokenizer.json, or a SentencePiece model, as `build_vocab.py` writes it;
+            by default that of the included small model. With `model`, or with shards, it is theirs.
+        strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
+        trackers: As for `fit`.
+        verbose: As for `fit`.
+        **settings: Those of the commands `create_pretraining_data.py` and `run_pretraining.py`, with their defaults,
+            such as `objective`, `max_seq_length`, `num_train_steps`, `train_batch_size` or `learning_rate`. The
+            defaults of the last ones, 125,000 steps of 4,096 examples, are for a TPU.
+
+    Returns:
+        What `load` does.
+
+    Raises:
+        InputError: The data or the model can't be used; or a setting is wrong.
+    """
+    use_onednn()
+    import_tensorflow()
+    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+    from albert_tf.runs.pretrain_texts import pretrain_folder, split_settings
+
+    _check_verbose(verbose)
+    without_warnings_of_tracing()
+    with at_most(verbose):
+        split_settings(settings)  # before a folder is made
+        output_dir = _output_dir(output_dir)
+        if model is not None:
+            model = find_or_shipped(model)
+            source = format_of(model)
+            model = model if source is None else kept_as_ours(model, source, output_dir)
+        pretrain_folder(data, config, model, find_or_shipped(vocabulary), output_dir, settings, strategy, trackers)
+    return load(output_dir)
+
+
+def _check_verbose(verbose):
+    check_whole("verbose", int(verbose) if isinstance(verbose, bool) else verbose, WARNINGS, DETAILS)
+
+
+def _output_dir(folder):
+    """Returns a folder, a new one for temporary files where none is named."""
+    if folder is None:
+        folder = tempfile.mkdtemp(prefix="albert_tf_")
+        tell(f"the model will be written to {folder}; choose another folder with output_dir", RESULTS)
+    return os.fspath(folder)
+
+
 def fit(
     texts,
     labels=None,
@@ -94,9 +164,8 @@ def fit(
             Biases, MLflow and the like; docs/library.md has examples.
         verbose: What is printed: 0 for warnings alone, 1 for the progress and what comes out, 2 for all that commands
             print.
-        **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, `doc_stride` (read long texts
-            in windows), `pooling`, `baselines`, and those of `RunSettings`, such as `learning_rate`,
-            `train_batch_size`, `random_seed` or `early_stopping`.
+        **settings: Those of the commands that fine-tune, such as `dev_fraction`, `num_train_epochs`, `learning_rate`,
+            `train_batch_size`, `max_seq_length`, `doc_stride` (read long texts in windows), `teacher` or `random_seed`.
 
     Returns:
         What `load` does.
@@ -112,7 +181,7 @@ def fit(
     from albert_tf.modeling.pretrained import find_checkpoint
     from albert_tf.runs.fit import fit_folder, settings_for
 
-    check_whole("verbose", int(verbose) if isinstance(verbose, bool) else verbose, WARNINGS, DETAILS)
+    _check_verbose(verbose)
     without_warnings_of_tracing()
     with at_most(verbose):
         data = read_given(texts, labels, text_columns, kind)
@@ -122,10 +191,7 @@ def fit(
         source = format_of(model)
         if source is None:
             find_checkpoint(model, "`model`")
-        if output_dir is None:
-            output_dir = tempfile.mkdtemp(prefix="albert_tf_")
-            tell(f"the model will be written to {output_dir}; choose another folder with output_dir", RESULTS)
-        output_dir = os.fspath(output_dir)
+        output_dir = _output_dir(output_dir)
         model = model if source is None else kept_as_ours(model, source, output_dir)
         fit_folder(data, dev_data, model, output_dir, settings, strategy, trackers)
     return load(output_dir)

@@ -281,7 +281,7 @@ def test_generator_has_heads_of_the_same_size(size, hidden_size, heads, intermed
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"generator_size": 1.5}, "`generator_size` must be a number above 0 and at most 1, .* Received: 1.5"),
+        ({"generator_size": 1.5}, "`generator_size` must be more than 0 and at most 1, .* Received: 1.5"),
         ({"generator_size": 0.0}, "`generator_size` must be a number above 0"),
         ({"generator_size": 0.6}, "`generator_size=0.6` of 4 heads is 2.4 heads; choose a share .* such as 0.5"),
         ({"generator_size": 0.5, "share_generator": True}, "`share_generator` makes the model its own generator"),

@@ -198,10 +198,7 @@ def _describe(name, then, now, folder):
     if name == "entities" and then and now:
         return f"the entities that it knows have changed since; put the folder of `entity_vectors` back, or {_ANOTHER}"
     then, now = shorten(_as_typed(then)), shorten(_as_typed(now))
-    advice = f"`init_checkpoint={folder}` to train on with its weights"
-    return (
-        f"`{name}` is {now}, and was {then}; repeat its command to resume it, or choose another folder, with {advice}"
-    )
+    return f"`{name}` is {now}, and was {then}; put it back to resume that run, or {_ANOTHER}"
 
 
 def _name_changed(then, now):

@@ -1,0 +1,156 @@
+"""From texts, or shards that are there, to a pre-trained folder, by the runs of the commands."""
+
+import collections.abc
+import os
+import typing
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError, describe
+from albert_tf.files import write_json, write_text
+from albert_tf.folder_lock import hold
+from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, read_manifest
+from albert_tf.runs.asked_trials import Stopped
+from albert_tf.runs.build_data import build_data
+from albert_tf.runs.data_settings import DataSettings
+from albert_tf.runs.pretrain import pretrain
+from albert_tf.runs.pretraining_settings import PretrainingSettings
+from albert_tf.shipped_files import or_shipped
+from albert_tf.tokenization import load_tokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.training.trackers import Tracker
+from albert_tf.verbosity import tell
+
+DATA_FOLDER = "data"
+_OTHER_NAMES = {
+    "init_checkpoint": "model",
+    "batch_size": "train_batch_size",
+    "lr": "learning_rate",
+    "steps": "num_train_steps",
+    "seed": "random_seed",
+    "max_length": "max_seq_length",
+}
+
+
+def split_settings(given: dict[str, typing.Any]) -> tuple[DataSettings, PretrainingSettings]:
+    """Returns the settings of the data, and those of the training; some are both's.
+
+    Raises:
+        InputError: There is no setting of a name, or a value is out of range.
+    """
+    of_data, of_training = (
+        {name: given[name] for name in kind.names(in_python=True) if name in given}
+        for kind in (DataSettings, PretrainingSettings)
+    )
+    unknown = {name: value for name, value in given.items() if name not in of_data}
+    return DataSettings.of(of_data), PretrainingSettings.of({**of_training, **unknown}, _OTHER_NAMES)
+
+
+def pretrain_folder(
+    data: typing.Any,
+    config: typing.Any,
+    model: str | None,
+    vocabulary: str,
+    output_dir: str,
+    given: dict[str, typing.Any],
+    strategy: tf.distribute.Strategy | None = None,
+    trackers: collections.abc.Sequence[Tracker] = (),
+) -> None:
+    """Pre-trains a model, and evaluates it on documents that are kept for that.
+
+    Args:
+        data: Texts, a path of files of text, or a folder of shards.
+        config: An `AlbertConfig`, its values by name, or the path of its JSON file; None for that of `model`, or else
+            the one in the folder of `vocabulary`.
+        model: A folder to begin from; None for random weights.
+        vocabulary: A folder with the tokenizer of texts, where there is no `model`.
+        output_dir: The folder of the run; one that is there already is resumed.
+        given: Settings in place of the commands' defaults.
+        strategy: Where to compute; None for all GPUs, or the CPU.
+        trackers: Are told what is measured; see `TrainingRun`.
+
+    Raises:
+        InputError: Data, model or a setting can't be used, or the folder holds another run.
+        KeyboardInterrupt: Training was interrupted; the same call goes on.
+    """
+    of_data, settings = split_settings(given)
+    folder, shards = os.path.join(output_dir, DATA_FOLDER), _shards_in(data)
+    with hold(output_dir):
+        tokenizer = os.path.dirname(shards[0]) if shards else model or vocabulary
+        config = _read_config(config, model or vocabulary, tokenizer)
+        if shards is None:
+            length = of_data.max_seq_length
+            if "max_seq_length" not in of_data.given:
+                length = min(length, config.longest_sequence)
+            shards = _build(data, folder, of_data.changed(max_seq_length=length, **_files_of(tokenizer)))
+            settings = settings.changed(max_seq_length=None, max_predictions_per_seq=None, objective=None)
+        config_file = os.path.join(folder, CONFIG_FILE)
+        write_json(config_file, config.to_dict())
+        settings = settings.changed(
+            input_file=shards,
+            albert_config_file=config_file,
+            init_checkpoint=model,
+            output_dir=output_dir,
+            do_eval=True,
+            given=settings.given | {"input_file"},
+        )
+        try:
+            pretrain(settings, strategy, trackers)
+        except Stopped as stop:
+            raise KeyboardInterrupt(
+                f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
+            ) from stop
+
+
+def _shards_in(data):
+    """Returns the training shards of a folder; None for anything else."""
+    path = os.path.join(data, MANIFEST_FILE) if isinstance(data, str | os.PathLike) else ""
+    if not path or not tf.io.gfile.exists(path):
+        return None
+    files = read_manifest(path).get("splits", {}).get("train", {}).get("files", [])
+    if not files:
+        raise InputError(f"{path} names no shards to train on; build them again")
+    return tuple(os.path.join(data, name) for name in files)
+
+
+def _read_config(config, folder, tokenizer):
+    """Returns the model's config, for as many pieces as the tokenizer in a folder has."""
+    if config is None:
+        config = find_beside_checkpoint(folder, CONFIG_FILE)
+        if config is None:
+            raise InputError(f"{folder} holds no {CONFIG_FILE}; give the model's with `config`")
+    if isinstance(config, dict):
+        config = AlbertConfig.from_dict(config)
+    elif not isinstance(config, AlbertConfig):
+        config = AlbertConfig.from_json_file(or_shipped(os.fspath(config)))
+    size = len(load_tokenizer(tokenizer).vocabulary)
+    if config.vocab_size != size:
+        tell(
+            f"the config has a vocab_size of {config.vocab_size:,}, and the vocabulary {size:,} pieces, which is taken"
+        )
+    return config.replace(vocab_size=size)
+
+
+def _files_of(folder):
+    """Returns the settings that name the tokenizer in a folder."""
+    vocab_file = find_beside_checkpoint(folder, VOCABULARY_FILE)
+    return {"vocab_file": vocab_file} if vocab_file else {"spm_model_file": os.path.join(folder, MODEL_FILE)}
+
+
+def _build(data, folder, settings):
+    """Builds shards of texts in a folder, or finds them there; returns the paths of those to train on."""
+    if isinstance(data, str | os.PathLike):
+        files = (os.fspath(data),)
+    elif isinstance(data, list | tuple) and data and all(isinstance(text, str) for text in data):
+        files = (os.path.join(folder, "corpus.txt"),)
+        # Lines are sentences, and an empty one ends a document.
+        write_text(files[0], "\n\n".join("\n".join(filter(str.strip, text.splitlines())) for text in data) + "\n")
+    else:
+        raise InputError(f"`data` must be a list of texts, or the path of files or shards. Received: {describe(data)}")
+    train = os.path.join(folder, "train.tfrecord")
+    build_data(settings.changed(input_file=files, output_file=(train,), resume=True))
+    return (train,)
