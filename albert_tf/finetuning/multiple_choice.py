@@ -9,13 +9,12 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
-from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label, log_probabilities
-from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
+from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabilities
+from albert_tf.finetuning.task import CUT, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
-from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.objectives.flops import classifier_products
+from albert_tf.objectives.objective import encoder_batch_spec
 from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -44,6 +43,7 @@ class MultipleChoice(FinetuningTask):
     selection_metric = "accuracy"
     adds_dropout = False  # each option has masks of its own, and what they differ by hides what the options differ by
     usual_max_seq_length = 512
+    error_columns = ("id", "label", "prediction", "probability", "question", "answer", "chosen")
     input_fields = ("passage", "question", OPTIONS)
 
     def __init__(
@@ -66,34 +66,22 @@ class MultipleChoice(FinetuningTask):
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says."""
         shape = [None, self._num_choices, max_seq_length]
-        taught = {
-            HAS_LABEL: tf.TensorSpec([None], tf.float32),
-            TAUGHT: tf.TensorSpec([None, self._num_choices], tf.float32),
-        }
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
-            **(taught if self.soft_labels else {}),
+            **self.taught_spec(self._num_choices),
             "label_ids": tf.TensorSpec([None], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
 
-    def loss_weights(self, batch):
-        return {"multiple_choice_loss": tf.reduce_sum(batch["example_weights"])}
-
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        weights = batch["example_weights"]
-        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], weights * has_label(batch))
-        if training and self.soft_labels is not None:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], logits)
-            losses = self.soft_labels.mix(losses, self.soft_labels.divergence(logits, batch[TAUGHT]), has_label(batch))
-            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
+        soft_labels = self.soft_labels if training else None
+        loss, accuracy = labelled_cross_entropy(logits, batch["label_ids"], batch, self.weights(batch), soft_labels)
         return {"multiple_choice_loss": loss, "accuracy": accuracy}
 
-    def flops(self, batch_spec):
+    def products(self, batch_spec):
         _, num_choices, max_seq_length = batch_spec["input_ids"].shape
-        products = num_choices * classifier_products(self.config, max_seq_length, 1)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+        return num_choices * classifier_products(self.config, max_seq_length, 1)
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE."""
@@ -109,9 +97,9 @@ class MultipleChoice(FinetuningTask):
         own, others = self._num_choices, other._num_choices
         return None if own == others else f"chooses from {others} options, but here there are {own}"
 
-    def soft_features(self, examples, features, teacher):
+    def taught(self, examples, predictions):
         """Returns the logarithms of the teacher's probabilities, float32 [N, choices]."""
-        return {TAUGHT: log_probabilities(teacher.predict(examples), tuple(LETTERS[: self._num_choices]))}
+        return log_probabilities(predictions, tuple(LETTERS[: self._num_choices]))
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
@@ -160,8 +148,14 @@ class MultipleChoice(FinetuningTask):
         answer = min(counts, key=lambda each: (-counts[each], each))
         return f"always {_letter(answer)}", self.score(examples, [{"label": _letter(answer)}] * len(examples))
 
-    def reports(self):
-        return {ERRORS_FILE: write_errors}
+    def mistake(self, example, prediction):
+        """Returns the question, both letters, and how sure the model is of its own."""
+        right, found = _letter(example.answer), prediction["label"]
+        if right == found:
+            return None
+        probability = prediction["probabilities"][found]
+        texts = example.question, example.options[example.answer], prediction["option"]
+        return probability, [example.name, right, found, f"{probability:.4f}", *texts]
 
     def describe(self, path, examples, features):
         counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
@@ -187,18 +181,6 @@ class MultipleChoice(FinetuningTask):
             "max_qa_length": self._max_qa_length,
             "levels": list(self._levels),
         }
-
-
-def write_errors(path: str, questions: list[Question], predictions: list[dict]) -> None:
-    """Writes a line for each question that is answered wrongly, the surest mistake first."""
-    wrong = [pair for pair in zip(questions, predictions) if _letter(pair[0].answer) != pair[1]["label"]]
-    wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
-    rows = [["id", "label", "prediction", "probability", "question", "answer", "chosen"]]
-    for question, found in wrong:
-        letters = [_letter(question.answer), found["label"], f"{found['probabilities'][found['label']]:.4f}"]
-        texts = [question.question, question.options[question.answer], found["option"]]
-        rows.append([question.name, *letters, *texts])
-    write_rows(path, rows)
 
 
 def question_with_option(question: str, option: str) -> str:

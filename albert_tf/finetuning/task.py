@@ -13,10 +13,11 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.dev_share import Key
 from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.soft_labels import SoftLabels
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
 from albert_tf.json_types import check_types
 from albert_tf.objectives import Objective
-from albert_tf.objectives.objective import Batch
+from albert_tf.objectives.objective import Batch, BatchSpec
+from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
@@ -50,6 +51,8 @@ class FinetuningTask(Objective):
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         soft_labels: How a teacher's answers are learnt; None where there is no teacher.
         answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
+        labels: What there is to tell apart, in the order of the model's outputs; none where it is something else.
+        error_columns: What the list of mistakes holds of each, see `mistake`; empty for no list.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
         input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
@@ -66,8 +69,23 @@ class FinetuningTask(Objective):
     reads_beside_ids: bool = False
     soft_labels: SoftLabels | None = None
     answers_pieces: bool = False
+    labels: tuple[str, ...] = ()
+    error_columns: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
+
+    def weights(self, batch: Batch) -> tf.Tensor:
+        """Returns what is learnt of each example, or of each of its answers, counts: float32 [B, ...], 0 for none."""
+        return batch["example_weights"]
+
+    def loss_weights(self, batch):
+        return dict.fromkeys(self.loss_coefficients, tf.reduce_sum(self.weights(batch)))
+
+    def taught_spec(self, *shape: int | None) -> BatchSpec:
+        """Returns the features of a teacher's answers, `TAUGHT` of [None, *shape]; none where there is no teacher."""
+        if self.soft_labels is None:
+            return {}
+        return {HAS_LABEL: tf.TensorSpec([None], tf.float32), TAUGHT: tf.TensorSpec([None, *shape], tf.float32)}
 
     @abc.abstractmethod
     def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:
@@ -137,13 +155,17 @@ class FinetuningTask(Objective):
         return None
 
     def soft_features(self, examples: list[typing.Any], features: Features, teacher: typing.Any) -> Features:
-        """Returns what a teacher says of each row, under names that `batch_spec` has with `soft_labels`.
+        """Returns what a teacher says of each row, under names that `batch_spec` has with `soft_labels`: `taught`.
 
         Args:
             examples: What `read` or `read_unlabelled` returned.
             features: What `encode` made of them, N rows.
             teacher: A `Teacher` that was fine-tuned for the same.
         """
+        return {TAUGHT: self.taught(examples, teacher.predict(examples))}
+
+    def taught(self, examples: list[typing.Any], predictions: list[typing.Any]) -> np.ndarray:
+        """Returns what a teacher's predictions for examples say, float32 [N, ...] as `taught_spec` has it."""
         raise InputError(f"{type(self).__name__} can't learn from a teacher; leave `teacher` out")
 
     @abc.abstractmethod
@@ -207,7 +229,14 @@ class FinetuningTask(Objective):
 
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
-        return {}
+        return {ERRORS_FILE: self._write_errors} if self.error_columns else {}
+
+    def mistake(self, example: typing.Any, prediction: typing.Any) -> tuple[float, list[str]] | None:
+        """Returns how bad a mistake is, and what its line says under `error_columns`; None if there is none."""
+
+    def _write_errors(self, path, examples, predictions):
+        """Writes a line for each mistake, the worst first."""
+        write_errors(path, self.error_columns, map(self.mistake, examples, predictions))
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
         """Returns what to know of a training file before training starts, one line each.
@@ -268,6 +297,12 @@ class FinetuningTask(Objective):
     def settings(self) -> dict[str, typing.Any]:
         """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""
         return {}
+
+
+def write_errors(path: str, columns: collections.abc.Iterable[str], mistakes: collections.abc.Iterable) -> None:
+    """Writes the lines of mistakes below the names of their columns, the worst first; see `FinetuningTask.mistake`."""
+    found = sorted(filter(None, mistakes), key=lambda each: -each[0])
+    write_rows(path, [columns, *(line for _, line in found)])
 
 
 def _names_of(labels, names):

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT
 
 Batch = collections.abc.Mapping[str, tf.Tensor]
 BatchSpec = dict[str, tf.TensorSpec]
@@ -162,13 +163,17 @@ class Objective(abc.ABC):
         """
         return ()
 
-    def flops(self, batch_spec: BatchSpec) -> int:
-        """Returns the floating-point operations of a training step's matrix products; 0 if unknown.
+    def products(self, batch_spec: BatchSpec) -> int:
+        """Returns the multiplications of all matrix products for one example, forward; 0 if unknown.
 
         Args:
             batch_spec: What `batch_spec` returned, with the number of examples in place of None.
         """
         return 0
+
+    def flops(self, batch_spec: BatchSpec) -> int:
+        """Returns the floating-point operations of a training step, of its matrix products alone."""
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * self.products(batch_spec)
 
     def uncounted_flops(self, batch_spec: BatchSpec) -> int:
         """Returns how many operations XLA's cost analysis misses, because it counts a loop's body once."""

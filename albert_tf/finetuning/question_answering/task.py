@@ -7,7 +7,6 @@ import os
 from types import MappingProxyType
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, quote, shorten
@@ -17,16 +16,10 @@ from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, MET
 from albert_tf.finetuning.question_answering.spans import SpanOptions, best_candidates, rows_of_questions
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
-from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
-from albert_tf.objectives.objective import Batch
-from albert_tf.rows.row_file import write_rows
+from albert_tf.finetuning.task import CUT, FinetuningTask
 
 # By which rules the results beside it were computed, which are numbers alone.
 EVAL_SETTINGS_FILE = "eval_settings.json"
-
-# Of features: what a teacher says of the first and of the last piece, float32 [N, S].
-TAUGHT = {"start": "teacher_start_logits", "end": "teacher_end_logits"}
 
 
 class QuestionTask(FinetuningTask):
@@ -69,7 +62,7 @@ class QuestionTask(FinetuningTask):
         metrics: str = DEFAULT_METRICS,
         on_bad_row: str = "fail",
     ):
-        super().__init__(config)
+        self.config = config
         self.window_options = window_options or WindowOptions()
         self.span_options = span_options or SpanOptions()
         self.may_be_unanswerable = may_be_unanswerable
@@ -96,24 +89,6 @@ class QuestionTask(FinetuningTask):
             knows = {True: "allows questions without answers", False: "does not allow questions without answers"}
             return f"{knows[other.may_be_unanswerable]}, but here it is the other way round (version_2_with_negative)"
         return None
-
-    def taught_specs(self, max_seq_length: int | None) -> dict[str, tf.TensorSpec]:
-        """Returns the features of `TAUGHT`; none without a teacher."""
-        names = TAUGHT.values() if self.soft_labels else ()
-        return dict.fromkeys(names, tf.TensorSpec([None, max_seq_length], tf.float32))
-
-    def taught_span_loss(self, batch: Batch, logits: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the sum over examples of the mean loss of both positions, mixed with that of a teacher's answers."""
-        has_label = tf.cast(batch["start_positions"] >= 0, tf.float32)
-        padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
-        total = 0.0
-        for name, taught in TAUGHT.items():
-            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
-            soft_losses = self.soft_labels.divergence(found, batch[taught], padding)
-            mixed = self.soft_labels.mix(losses, soft_losses, has_label)
-            total += 0.5 * tf.reduce_sum(mixed * batch["example_weights"])
-        return total
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the windows of `encode_questions`."""
@@ -206,24 +181,23 @@ class QuestionTask(FinetuningTask):
         return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
 
     def reports(self):
-        return {EVAL_SETTINGS_FILE: self._write_settings, ERRORS_FILE: self._write_errors}
+        return {EVAL_SETTINGS_FILE: self._write_settings, **super().reports()}
 
     def _write_settings(self, path, *_):
         write_json(path, {"metrics": self.metrics})
 
-    def _write_errors(self, path, examples, predictions):
-        """Writes a line for each question whose answer is not exactly right, the lowest F1, or ROUGE-W, first."""
-        metrics, wrong = METRICS[self.metrics], []
-        for question, prediction in zip(examples, predictions):
-            answers = [answer.text for answer in question.answers]
-            exact, overlap = metrics.compare(prediction["text"], answers, self.may_be_unanswerable)
-            if exact < 1:
-                texts = [question.question, " | ".join(dict.fromkeys(answers)), prediction["text"]]
-                wrong.append((overlap, [question.id, *texts, f"{100 * overlap:.1f}"]))
-        wrong.sort(key=lambda row: row[0])
-        write_rows(
-            path, [["id", "question", "answers", "prediction", metrics.overlap_name], *(row for _, row in wrong)]
-        )
+    @property
+    def error_columns(self) -> tuple[str, ...]:
+        return "id", "question", "answers", "prediction", METRICS[self.metrics].overlap_name
+
+    def mistake(self, example, prediction):
+        """Returns the question, the answers, the one found, and its F1, or ROUGE-W, of an answer not exactly right."""
+        answers = [answer.text for answer in example.answers]
+        exact, overlap = METRICS[self.metrics].compare(prediction["text"], answers, self.may_be_unanswerable)
+        if exact >= 1:
+            return None
+        texts = example.question, " | ".join(dict.fromkeys(answers)), prediction["text"]
+        return -overlap, [example.id, *texts, f"{100 * overlap:.1f}"]
 
     def write_predictions(self, path, examples, predictions):
         """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.
