@@ -12,15 +12,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed
 from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
+    TEXT_INDICES,
     UNKNOWN_LABELS,
+    WINDOW_WEIGHTS,
     LabelledText,
+    describe_windows,
     encode_and_count_cut,
+    encode_in_windows,
     line_names,
     read_examples,
     unlabelled_examples,
 )
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel
-from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
 from albert_tf.finetuning.soft_labels import TAUGHT
 from albert_tf.finetuning.task import Features, FinetuningTask, write_errors
 from albert_tf.modeling import AlbertForSequenceClassification

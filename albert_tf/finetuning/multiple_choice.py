@@ -57,7 +57,7 @@ class MultipleChoice(FinetuningTask):
         self.config = config
         self.loss_coefficients = {"multiple_choice_loss": 1.0}
         self.scores_predictions = len(levels) > 1
-        self._num_choices, self._max_qa_length, self._levels = num_choices, max_qa_length, tuple(levels)
+        self.num_choices, self.max_qa_length, self.levels = num_choices, max_qa_length, tuple(levels)
         self._on_bad_row = on_bad_row
 
     def make_model(self, **options):
@@ -65,10 +65,10 @@ class MultipleChoice(FinetuningTask):
 
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says."""
-        shape = [None, self._num_choices, max_seq_length]
+        shape = [None, self.num_choices, max_seq_length]
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
-            **self.taught_spec(self._num_choices),
+            **self.taught_spec(self.num_choices),
             "label_ids": tf.TensorSpec([None], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
@@ -85,27 +85,27 @@ class MultipleChoice(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE."""
-        return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
+        return read_questions(path, self.levels, self.num_choices, needs_labels, self._on_bad_row)
 
     def read_unlabelled(self, path):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE, without answers."""
-        levels = self._levels if tf.io.gfile.isdir(path) else ()
-        questions = read_questions(path, levels, self._num_choices, False, self._on_bad_row)
+        levels = self.levels if tf.io.gfile.isdir(path) else ()
+        questions = read_questions(path, levels, self.num_choices, False, self._on_bad_row)
         return [dataclasses.replace(question, answer=None) for question in questions]
 
     def differs_from(self, other):
-        own, others = self._num_choices, other._num_choices
+        own, others = self.num_choices, other.num_choices
         return None if own == others else f"chooses from {others} options, but here there are {own}"
 
     def taught(self, examples, predictions):
         """Returns the logarithms of the teacher's probabilities, float32 [N, choices]."""
-        return log_probabilities(predictions, tuple(LETTERS[: self._num_choices]))
+        return log_probabilities(predictions, tuple(LETTERS[: self.num_choices]))
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
         label_ids = np.array([question.answer or 0 for question in examples], np.int32)
         return {
-            **encode_questions(tokenizer, examples, max_seq_length, self._max_qa_length),
+            **encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length),
             "label_ids": label_ids,
         }
 
@@ -125,7 +125,7 @@ class MultipleChoice(FinetuningTask):
 
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each question: id, text, answer (empty if none), prediction, probability of each option."""
-        probabilities = [f"p({letter})" for letter in LETTERS[: self._num_choices]]
+        probabilities = [f"p({letter})" for letter in LETTERS[: self.num_choices]]
         lines = [["id", "question", "label", "prediction", *probabilities]]
         for question, prediction in zip(examples, predictions):
             values = (f"{value:.4f}" for value in prediction["probabilities"].values())
@@ -137,7 +137,7 @@ class MultipleChoice(FinetuningTask):
             [found["label"] == _letter(question.answer) for question, found in zip(examples, predictions)]
         )
         scores = {"accuracy": float(is_right.mean())}
-        for level in self._levels:
+        for level in self.levels:
             is_of_level = np.array([question.level == level for question in examples])
             if is_of_level.any():
                 scores[f"{level}_accuracy"] = float(is_right[is_of_level].mean())
@@ -158,9 +158,9 @@ class MultipleChoice(FinetuningTask):
         return probability, [example.name, right, found, f"{probability:.4f}", *texts]
 
     def describe(self, path, examples, features):
-        counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
+        counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self.levels]
         of_levels = f" ({', '.join(counts)})" if counts else ""
-        return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
+        return [f"{len(examples):,} questions with {self.num_choices} options each in {path}{of_levels}"]
 
     def texts_of(self, example):
         return example.passage, example.question, *example.options
@@ -169,18 +169,7 @@ class MultipleChoice(FinetuningTask):
         return example.passage, ""
 
     def examples_of(self, inputs):
-        return asked_questions(inputs, self._num_choices)
-
-    @classmethod
-    def from_settings(cls, config, settings):
-        return cls(config, settings["num_choices"], settings["max_qa_length"], tuple(settings["levels"]))
-
-    def settings(self):
-        return {
-            "num_choices": self._num_choices,
-            "max_qa_length": self._max_qa_length,
-            "levels": list(self._levels),
-        }
+        return asked_questions(inputs, self.num_choices)
 
 
 def question_with_option(question: str, option: str) -> str:

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.dev_share import Key
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
@@ -24,6 +23,8 @@ Features = dict[str, np.ndarray]
 
 # Of features that `encode` returns: how many pieces of a text are left out for its length.
 CUT = "pieces_cut"
+# Of more texts than this share it is a warning that they are cut.
+_FEW = 0.01
 
 # Of settings: whether nothing told what the model's texts are, as in the files of other libraries.
 TEXTS_ARE_ASSUMED = "texts_are_assumed"
@@ -249,7 +250,7 @@ class FinetuningTask(Objective):
         return [f"{len(examples):,} examples in {path}"]
 
     def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
-        """Returns how many texts are cut, and by how much, None if none is; see `cut_texts.describe_cuts`.
+        """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below.
 
         Args:
             features: What `encode` made of them.
@@ -292,17 +293,54 @@ class FinetuningTask(Objective):
             config: Hyper-parameters.
             settings: The run's, with what `settings` returned.
         """
-        return cls(config)
+        own = {name: settings[name] for name in cls.setting_types}
+        return cls(config, **{name: tuple(each) if isinstance(each, list) else each for name, each in own.items()})
 
     def settings(self) -> dict[str, typing.Any]:
-        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""
-        return {}
+        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones.
+
+        By default these are the attributes that `setting_types` names, which `from_settings` gives to the constructor.
+        """
+        own = {name: getattr(self, name) for name in self.setting_types}
+        return {name: list(each) if isinstance(each, tuple) else each for name, each in own.items()}
 
 
 def write_errors(path: str, columns: collections.abc.Iterable[str], mistakes: collections.abc.Iterable) -> None:
     """Writes the lines of mistakes below the names of their columns, the worst first; see `FinetuningTask.mistake`."""
     found = sorted(filter(None, mistakes), key=lambda each: -each[0])
     write_rows(path, [columns, *(line for _, line in found)])
+
+
+def describe_cuts(cut: np.ndarray, kept: int, what: str, where: str, limit: str) -> str | None:
+    """Returns how many texts are cut, and by how much; None if none is.
+
+    Args:
+        cut: int [N, ...], how many pieces of each text are left out.
+        kept: How many pieces of all texts together are not.
+        what: What one of them is called, as in "text".
+        where: What they are of, as in "in train.tsv"; may be empty.
+        limit: What the limit is, and what may be done about it.
+    """
+    count = count_cut(cut)
+    if not count:
+        return None
+    warning = "warning: " if count > _FEW * len(cut) else ""
+    are = f"{count:,} of {len(cut):,} {what}s{where and f' {where}'} {'are' if count > 1 else 'is'} cut"
+    lost = f"{cut.sum() / (cut.sum() + kept):.1%} of all pieces are left out, {cut.max():,} of one {what} at most"
+    return f"{warning}{are}: {lost}; {limit}"
+
+
+def count_cut(cut: np.ndarray) -> int:
+    """Returns how many texts are cut, given how many pieces of each are left out, int [N, ...]."""
+    cut = np.asarray(cut)
+    return int(np.count_nonzero(cut.reshape([len(cut), -1]).any(axis=1))) if cut.size else 0
+
+
+def length_limit(max_seq_length: int, longest_sequence: int) -> str:
+    """Returns the `limit` of `describe_cuts` where it is the length of a sequence."""
+    if max_seq_length < longest_sequence:
+        return f"max_seq_length is {max_seq_length}, and can be raised to {longest_sequence}"
+    return f"the model reads {max_seq_length} pieces, so divide longer texts, or train a model that reads more"
 
 
 def _names_of(labels, names):

@@ -32,8 +32,9 @@ class Objective(abc.ABC):
         metric_names: Metrics besides the losses.
         selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it ends in
             "loss", as "loss" itself, the sum above, else the highest.
-        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
-            resumed only as long as their content is the same.
+        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher, with the
+            folder of ours that holds the weights of each, "" for none. A run is resumed only as long as their content
+            is the same.
         auxiliary_models: Those that learn and are of use in training alone: checkpoints hold them, and that is all.
         vector_metrics: The lengths of those of `metric_names` that are no single numbers, such as scores counted in
             bins; see `metrics_of_vectors`.
@@ -52,7 +53,7 @@ class Objective(abc.ABC):
     loss_coefficients: collections.abc.Mapping[str, float]
     metric_names: tuple[str, ...] = ()
     selection_metric: str = "loss"
-    frozen_models: tuple[str, ...] = ()
+    frozen_models: collections.abc.Mapping[str, str] = types.MappingProxyType({})
     auxiliary_models: tuple[str, ...] = ()
     vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
     compares_examples: bool = False
@@ -73,10 +74,6 @@ class Objective(abc.ABC):
         Override it where there is more than one. The names are the keyword arguments of `compute`.
         """
         return {"model": self.make_model(**options)}
-
-    def sources(self) -> dict[str, str]:
-        """Returns the folders of ours that hold the weights of frozen models, by name; others keep what they have."""
-        return {}
 
     def begin(self, model: tf.keras.Model) -> tuple[str, list[str]] | None:
         """Assigns what `make_model`'s model is to begin with where no checkpoint says so.

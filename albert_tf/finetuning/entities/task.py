@@ -85,8 +85,8 @@ class Entities(FinetuningTask):
         self.config, self.labels = config, labels_for(types)
         self.loss_coefficients = {"tag_loss": 1.0}
         self.selection_metric = metrics[0]
-        self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
-        self._decoding, self._first_read = decoding, None
+        self.types, self.form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
+        self.decoding, self._first_read = decoding, None
         self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
@@ -137,7 +137,7 @@ class Entities(FinetuningTask):
 
     def _read(self, path, needs_tags):
         """Reads a file, and warns if its words stand in another column than those of the first one."""
-        texts = read_tagged(path, self._form, needs_tags, self._on_bad_row)
+        texts = read_tagged(path, self.form, needs_tags, self._on_bad_row)
         first, column = self._first_read = self._first_read or (path, texts[0].column)
         if column != texts[0].column:
             tell_once(
@@ -170,7 +170,7 @@ class Entities(FinetuningTask):
     def outputs(self, batch, model):
         """Returns `found_ids` int32 [B, S], the tags that the logits speak for."""
         logits = model(batch, training=False)["logits"]
-        if self._decoding == BEST_SEQUENCE:
+        if self.decoding == BEST_SEQUENCE:
             return {"found_ids": best_sequence(logits, batch["label_ids"] != IGNORED, self.labels)}
         return {"found_ids": tf.argmax(logits, axis=-1, output_type=tf.int32)}
 
@@ -250,11 +250,11 @@ class Entities(FinetuningTask):
     @property
     def reads_words(self) -> bool:
         """Whether words are tagged, and not characters."""
-        return self._form != "characters"
+        return self.form != "characters"
 
     def settings(self):
-        decoding = {} if self._decoding == INDEPENDENT else {"decoding": self._decoding}
-        return {"types": list(self.types), "form": self._form, **decoding}
+        decoding = {} if self.decoding == INDEPENDENT else {"decoding": self.decoding}
+        return {**super().settings(), **decoding}
 
 
 def _describe(entities):

@@ -14,7 +14,6 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import write_json
-from albert_tf.finetuning.cut_texts import describe_cuts
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
 from albert_tf.finetuning.question_answering.spans import (
     SpanOptions,
@@ -25,7 +24,7 @@ from albert_tf.finetuning.question_answering.spans import (
 )
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.task import CUT, FinetuningTask
+from albert_tf.finetuning.task import CUT, FinetuningTask, describe_cuts
 from albert_tf.modeling import AlbertForConditionalQuestionAnswering, AlbertForQuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE

@@ -62,7 +62,6 @@ class Distillation(Objective):
 
     title = "pre-training loss"
     carries_vocabulary = True
-    frozen_models = (TEACHER,)
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, settings = config, options.settings
@@ -83,6 +82,7 @@ class Distillation(Objective):
         self._are_halves = options.packing is not None and options.packing.name == "halves"
         self._layers = parse_layers(settings["student_layers"]) if settings["student_layers"] else ()
         self.teacher_folder = settings[TEACHER]
+        self.frozen_models = {TEACHER: self.teacher_folder}
         self._source = f"`{TEACHER}={self.teacher_folder}`"
         self.teacher_config = _read_teacher(self.teacher_folder, self._source) if self.teacher_folder else None
         _check_model(config, "the student")
@@ -93,7 +93,6 @@ class Distillation(Objective):
             self._lesson.check(config, self.teacher_config, self._source)
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining`."""
         return AlbertForPreTraining(self.config, **options)
 
     def make_models(self, **options):
@@ -106,9 +105,6 @@ class Distillation(Objective):
         kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
         models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
         return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
-
-    def sources(self):
-        return {TEACHER: self.teacher_folder}
 
     def begin(self, model):
         """Assigns the layers that `student_layers` names."""
@@ -182,7 +178,7 @@ class Distillation(Objective):
         return bias_of(visible_keys(bias, documents, False, None))
 
     def identity(self):
-        """Returns name and settings; the teacher is told by its content. See `Objective`."""
+        """Returns name and settings; the teacher is told by its content."""
         return {**super().identity(), **{name: value for name, value in self._settings.items() if name != TEACHER}}
 
     def untouched(self, model):
