@@ -8,7 +8,6 @@ import re
 import typing
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError, shorten
@@ -21,7 +20,7 @@ from albert_tf.rows.values import is_missing, joined_text, one_value, plain_labe
 from albert_tf.text_fields import columns_of, describe_columns
 from albert_tf.text_windows import window_borders
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.model_inputs import pack_segments
+from albert_tf.tokenization.model_inputs import pack_arrays, pack_segments
 
 # What a file to predict may hold in place of a label that nobody knows yet.
 UNKNOWN_LABELS = ("", "-", "?")
@@ -272,10 +271,8 @@ def encode_in_windows(tokenizer: Tokenizer, texts: list[str], max_seq_length: in
         parts += [pieces[start + first : start + last] for first, last in borders]
         indices += [index] * len(borders)
         weights += [1 / len(borders)] * len(borders)
-    windows = tf.RaggedTensor.from_row_lengths(np.concatenate(parts), [len(part) for part in parts])
-    features = pack_segments([windows], tokenizer.vocabulary, max_seq_length)
     return {
-        **{name: values.numpy() for name, values in features.items()},
+        **pack_arrays([parts], tokenizer.vocabulary, max_seq_length),
         TEXT_INDICES: np.array(indices, np.int32),
         WINDOW_WEIGHTS: np.array(weights, np.float32),
     }

@@ -85,15 +85,7 @@ def labelled_loss(
 def labelled_cross_entropy(
     logits: tf.Tensor, label_ids: tf.Tensor, batch: Batch, weights: tf.Tensor, soft_labels: SoftLabels | None
 ) -> tuple[WeightedSum, WeightedSum]:
-    """Returns the loss of labels that exclude each other, and the accuracy; see `labelled_loss`.
-
-    Args:
-        logits: float32 [B, ..., classes].
-        label_ids: int32 [B, ...].
-        batch: As for `labelled_loss`, and so are the others.
-        weights: float32 [B, ...].
-        soft_labels: Mixed in.
-    """
+    """Returns the loss of labels int32 [B, ...] that exclude each other, and the accuracy; see `labelled_loss`."""
     loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * _like(has_label(batch), weights))
     if soft_labels is not None:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
