@@ -9,10 +9,7 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, bias_of, visible_keys
 from albert_tf.modeling.pretrained import read_config
 from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
-from albert_tf.objectives.distillation.layers import Layers
-from albert_tf.objectives.distillation.lesson import Lesson, Reading
-from albert_tf.objectives.distillation.logits import Logits
-from albert_tf.objectives.distillation.relations import Relations
+from albert_tf.objectives.distillation.lessons import LESSONS, Reading
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
@@ -22,7 +19,6 @@ from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.objectives.registry import Setting
 from albert_tf.setting_checks import check_number
 
-LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 TEACHER = "teacher"
 
 SETTINGS = (
