@@ -36,7 +36,9 @@ ERRORS_FILE = "errors.tsv"
 class FinetuningTask(Objective):
     """An objective that also reads examples, encodes them, turns a model's outputs into predictions, and scores them.
 
-    Examples and predictions are whatever the task makes them; the runner only hands them on.
+    Examples and predictions are whatever the task makes them; the runner only hands them on. In the methods below
+    `examples` are what `read` or `read_unlabelled` returned, `features` what `encode` made of them, N rows, and
+    `predictions` what `predict` returned for them.
 
     Attributes:
         predictions_file: Name of the file of predictions.
@@ -156,13 +158,7 @@ class FinetuningTask(Objective):
         return None
 
     def soft_features(self, examples: list[typing.Any], features: Features, teacher: typing.Any) -> Features:
-        """Returns what a teacher says of each row, under names that `batch_spec` has with `soft_labels`: `taught`.
-
-        Args:
-            examples: What `read` or `read_unlabelled` returned.
-            features: What `encode` made of them, N rows.
-            teacher: A `Teacher` that was fine-tuned for the same.
-        """
+        """Returns what a `Teacher` of the same task says of each row, under names that `batch_spec` has: `taught`."""
         return {TAUGHT: self.taught(examples, teacher.predict(examples))}
 
     def taught(self, examples: list[typing.Any], predictions: list[typing.Any]) -> np.ndarray:
@@ -175,13 +171,7 @@ class FinetuningTask(Objective):
 
     @abc.abstractmethod
     def predict(self, examples: list[typing.Any], features: Features, outputs: Features) -> list[typing.Any]:
-        """Returns a prediction for each example.
-
-        Args:
-            examples: What `read` returned.
-            features: What `encode` made of them, N rows.
-            outputs: What `outputs` returned for all batches, N rows.
-        """
+        """Returns a prediction for each example, from what `outputs` returned for all batches, N rows."""
 
     @abc.abstractmethod
     def write_predictions(self, path: str, examples: list[typing.Any], predictions: list[typing.Any]) -> None:
@@ -195,9 +185,6 @@ class FinetuningTask(Objective):
         """Returns a rule that reads no text, and what it scores on a dev file, by the names of the measures.
 
         Whatever a model scores is worth what it is above that. By default there is no such rule.
-
-        Args:
-            examples: What `read` returned, with their answers.
         """
         return "", {}
 
@@ -210,14 +197,9 @@ class FinetuningTask(Objective):
         return None
 
     def decide_on_held_out(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[typing.Any]:
-        """Settles what predictions are decided by, such as thresholds, on the run's own dev file; most tasks nothing.
+        """Settles what predictions are decided by, such as thresholds, on the run's own dev file, and returns them so.
 
-        Args:
-            examples: What `read` returned, with their answers.
-            predictions: What `predict` returned for them.
-
-        Returns:
-            The predictions, decided so.
+        Most tasks have nothing to settle.
         """
         return predictions
 
@@ -240,23 +222,11 @@ class FinetuningTask(Objective):
         write_errors(path, self.error_columns, map(self.mistake, examples, predictions))
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
-        """Returns what to know of a training file before training starts, one line each.
-
-        Args:
-            path: The file.
-            examples: What `read` returned.
-            features: What `encode` made of them.
-        """
+        """Returns what to know of a training file before training starts, one line each."""
         return [f"{len(examples):,} examples in {path}"]
 
     def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
-        """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below.
-
-        Args:
-            features: What `encode` made of them.
-            max_seq_length: Length S.
-            where: What they are of, as in "in train.tsv".
-        """
+        """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below."""
         if CUT not in features:
             return None
         limit = length_limit(max_seq_length, self.config.longest_sequence)
@@ -287,12 +257,7 @@ class FinetuningTask(Objective):
 
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":
-        """Returns the task of a run.
-
-        Args:
-            config: Hyper-parameters.
-            settings: The run's, with what `settings` returned.
-        """
+        """Returns the task of a run by its settings, with what `settings` returned among them."""
         own = {name: settings[name] for name in cls.setting_types}
         return cls(config, **{name: tuple(each) if isinstance(each, list) else each for name, each in own.items()})
 

@@ -24,7 +24,8 @@ class Objective(abc.ABC):
     """Which model learns, from which batches, by which losses, and what is measured on the way.
 
     Training, evaluation, the TPU planner and the compile tests know an objective by this interface alone. A new one
-    implements the abstract methods below and is registered with `objectives.register`, or in `finetuning.TASKS`.
+    implements the abstract methods below and is registered with `objectives.register`, or in `finetuning.TASKS`. In
+    them `batch` is what `batch_spec` describes, on one replica, and `models` are those of `make_models`, by name.
 
     Attributes:
         config: Hyper-parameters of the model.
@@ -97,11 +98,7 @@ class Objective(abc.ABC):
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
 
     def separates_documents(self, batch_spec: BatchSpec) -> bool:
-        """Returns whether pieces see those of their own document alone: here, whether the batch tells documents.
-
-        Args:
-            batch_spec: What `batch_spec` returned.
-        """
+        """Returns whether pieces see those of their own document alone: here, whether the batch tells documents."""
         return "document_ids" in batch_spec
 
     @abc.abstractmethod
@@ -112,13 +109,13 @@ class Objective(abc.ABC):
     def compute(
         self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None, **models: tf.keras.Model
     ) -> dict[str, WeightedSum]:
-        """Returns (sum, weight) of each loss and metric over one replica's batch, two float32 [n] for a vector of n.
+        """Returns (sum, weight) of each loss and metric over the batch, two float32 [n] for a vector of n.
 
         Args:
             batch: As `batch_spec` says.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout in this step; None outside training.
-            **models: Those of `make_models`. Name them in the signature: `compute(self, batch, ..., model)`.
+            **models: To be named in the signature: `compute(self, batch, ..., model)`.
         """
 
     def metrics_of_vectors(self, vectors: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
@@ -135,9 +132,6 @@ class Objective(abc.ABC):
         Both begin with the same values. From then on each update of the one that is followed, which its own gradient
         makes, is made of the follower too, beside the follower's own: it is the sum of the other and of what its own
         gradient has learnt, whose gradients don't mix.
-
-        Args:
-            models: What `make_models` returned.
         """
         return {}
 

@@ -46,6 +46,8 @@ class Reading(typing.NamedTuple):
 class Lesson(abc.ABC):
     """A way to compare two models.
 
+    In the methods below `config` is that of the student and `teacher` that of the teacher.
+
     Args:
         settings: Values of the settings of `Distillation`, by name.
 
@@ -72,27 +74,12 @@ class Lesson(abc.ABC):
 
     @abc.abstractmethod
     def check(self, config: AlbertConfig, teacher: AlbertConfig, source: str) -> None:
-        """Checks that two models can be compared.
-
-        Args:
-            config: Of the student.
-            teacher: Of the teacher.
-            source: What errors call the latter.
-
-        Raises:
-            InputError: They can't.
-        """
+        """Raises InputError, which calls the teacher `source`, if the two models can't be compared."""
 
     def make_auxiliary_models(
         self, config: AlbertConfig, teacher: AlbertConfig, dtype: typing.Any
     ) -> dict[str, tf.keras.layers.Layer]:
-        """Returns what is learnt beside the student, and only to compare the two models, by name.
-
-        Args:
-            config: Of the student.
-            teacher: Of the teacher.
-            dtype: As for `AlbertEncoder`.
-        """
+        """Returns what is learnt beside the student, and only to compare the two models, by name."""
         return {}
 
     @abc.abstractmethod
@@ -366,17 +353,9 @@ LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "l
 def check_equal(
     lesson: str, compared: collections.abc.Mapping[str, str], config: AlbertConfig, teacher: AlbertConfig, source: str
 ) -> None:
-    """Checks that two models are equal in what is compared one by one.
+    """Raises InputError if two models differ in what a lesson compares one by one, by keys of the config.
 
-    Args:
-        lesson: The name of the way to compare.
-        compared: What is compared, by the key of the config that has to be equal.
-        config: Of the student.
-        teacher: Of the teacher.
-        source: What errors call the latter.
-
-    Raises:
-        InputError: They aren't.
+    The other arguments are as for `Lesson.check`.
     """
     for name, what in compared.items():
         own, other = getattr(config, name), getattr(teacher, name)
@@ -388,13 +367,7 @@ def check_equal(
 
 
 def scores_of_heads(queries: tf.Tensor, keys: tf.Tensor, num_heads: int) -> tf.Tensor:
-    """Returns Q K^T / sqrt(d) of each head, d columns of it, float32 [B, heads, S, S].
-
-    Args:
-        queries: [B, S, H].
-        keys: [B, S, H].
-        num_heads: Number of heads.
-    """
+    """Returns Q K^T / sqrt(d) of each head, d columns of it, float32 [B, heads, S, S], of Q and K [B, S, H]."""
     hidden_size = queries.shape[-1]
     size = hidden_size // num_heads
     (query,), (key,) = (split_heads(states, hidden_size, size) for states in (queries, keys))
