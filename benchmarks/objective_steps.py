@@ -22,7 +22,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.objectives import DataOptions, make_objective
-from albert_tf.objectives.distillation.objective import LESSONS
+from albert_tf.objectives.distillation.lessons import LESSONS
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions

@@ -10,6 +10,7 @@ import typing
 import numpy as np
 
 from albert_tf.errors import InputError, quote, shorten
+from albert_tf.finetuning.metrics import f1_of_counts
 from albert_tf.rows.values import is_missing, one_value
 
 # How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
@@ -121,15 +122,12 @@ def micro_f1(counts: Counts) -> float:
     Args:
         counts: As `count_labels` returns them.
     """
-    right, found, true = (sum(column) for column in zip(*counts.values()))
-    return 2 * right / (found + true) if found + true else 0.0
+    return f1_of_counts(*map(sum, zip(*counts.values())))
 
 
 def macro_f1(counts: Counts) -> float:
     """Returns the mean of the F1 of every label, 0 for those that are neither true nor found; see `micro_f1`."""
-    return float(
-        np.mean([2 * right / (found + true) if found + true else 0.0 for right, found, true in counts.values()])
-    )
+    return float(np.mean([f1_of_counts(*each) for each in counts.values()]))
 
 
 def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:

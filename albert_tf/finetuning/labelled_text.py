@@ -13,20 +13,26 @@ from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.label_sets import looks_like_list
-from albert_tf.finetuning.task import CUT
+from albert_tf.finetuning.task import CUT, Features
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
 from albert_tf.rows.read_once import read_once
 from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import is_missing, joined_text, one_value, plain_labels
 from albert_tf.text_fields import columns_of, describe_columns
+from albert_tf.text_windows import window_borders
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.model_inputs import pack_segments
+from albert_tf.tokenization.model_inputs import pack_arrays, pack_segments
 
 # What a file to predict may hold in place of a label that nobody knows yet.
 UNKNOWN_LABELS = ("", "-", "?")
 _MOST_NAMED = 10
 # How programs that write CSV write a text with quotation marks: within some, and each of its own twice.
 _QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+
+NUM_SPECIAL = 2  # [CLS] and [SEP]
+# Of features: the text that each window is of, int32 [N], ascending; and what a window counts in the loss, so that all
+# windows of a text together count as one, float32 [N].
+TEXT_INDICES, WINDOW_WEIGHTS = "text_indices", "window_weights"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,3 +251,40 @@ def encode_and_count_cut(
     lengths = sum(segment.row_lengths().numpy() for segment in segments) + num_special
     cut = lengths - features["input_mask"].sum(axis=1)
     return {**features, CUT: cut.astype(np.int32)}
+
+
+def encode_in_windows(tokenizer: Tokenizer, texts: list[str], max_seq_length: int, stride: int) -> Features:
+    """Encodes texts as windows, `[CLS] part [SEP]`, those of one text one after the other, at least one of each.
+
+    Args:
+        tokenizer: Its vocabulary must hold the special tokens.
+        texts: The texts.
+        max_seq_length: Length S.
+        stride: As for `window_borders`.
+
+    Returns:
+        Arrays of N windows: int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; `TEXT_INDICES`; `WINDOW_WEIGHTS`.
+    """
+    ids = tokenizer.encode_ids(texts)
+    pieces, starts = ids.values.numpy(), ids.row_splits.numpy()
+    parts, indices, weights = [], [], []
+    for index, (start, end) in enumerate(itertools.pairwise(starts)):
+        borders = list(window_borders(int(end - start), max_seq_length - NUM_SPECIAL, stride))
+        parts += [pieces[start + first : start + last] for first, last in borders]
+        indices += [index] * len(borders)
+        weights += [1 / len(borders)] * len(borders)
+    return {
+        **pack_arrays([parts], tokenizer.vocabulary, max_seq_length),
+        TEXT_INDICES: np.array(indices, np.int32),
+        WINDOW_WEIGHTS: np.array(weights, np.float32),
+    }
+
+
+def describe_windows(text_indices: np.ndarray, where: str) -> str | None:
+    """Returns how many texts are read in more than one window, None if none is; `where` as in "in train.tsv"."""
+    counts = np.bincount(text_indices)
+    if counts.max() == 1:
+        return None
+    count = int((counts > 1).sum())
+    texts = f"{counted(count, 'text')}{where and f' {where}'} {'are' if count > 1 else 'is'}"
+    return f"{texts} read in windows, up to {counts.max():,} of one"

@@ -1,6 +1,7 @@
 """What tasks share whose examples are texts, or pairs of them, each with a label, several, or a number."""
 
 import abc
+import collections.abc
 import dataclasses
 import typing
 
@@ -8,21 +9,26 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, listed
 from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
+    TEXT_INDICES,
     UNKNOWN_LABELS,
+    WINDOW_WEIGHTS,
     LabelledText,
+    describe_windows,
     encode_and_count_cut,
+    encode_in_windows,
+    line_names,
     read_examples,
     unlabelled_examples,
 )
-from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
-from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT
-from albert_tf.finetuning.task import Features, FinetuningTask
+from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel
+from albert_tf.finetuning.soft_labels import TAUGHT
+from albert_tf.finetuning.task import Features, FinetuningTask, write_errors
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
-from albert_tf.objectives.objective import Batch, batch_sizes, encoder_batch_spec
+from albert_tf.objectives.flops import classifier_products
+from albert_tf.objectives.objective import encoder_batch_spec
 from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 from albert_tf.rows.values import known_label
@@ -46,10 +52,14 @@ class LabelledTextTask(FinetuningTask):
         loss_name: What the loss is called.
         label_name: What the feature of the labels is called.
         label_type: Its dtype.
+        label_shape: The shape of those of one text.
+        activations: What makes probabilities of logits, in a graph and of arrays; nothing where numbers are learnt.
         read_labels: As for `read_examples`.
     """
 
     setting_types = COLUMN_TYPES
+    label_shape: tuple[int, ...] = ()
+    activations: tuple[collections.abc.Callable, ...] = ()
     read_labels = None
     loss_name: str
     label_name: str
@@ -75,8 +85,12 @@ class LabelledTextTask(FinetuningTask):
         """Returns what T texts' labels are to the model, `label_type` [T] or [T, labels]; 0 for an unknown one."""
 
     @abc.abstractmethod
-    def prediction_columns(self, prediction: dict[str, typing.Any]) -> dict[str, str]:
-        """Returns what the file of predictions holds behind the text and its label, by the names of the columns."""
+    def written_prediction(self, prediction: dict[str, typing.Any]) -> str:
+        """Returns what files hold as a prediction."""
+
+    @abc.abstractmethod
+    def predict_linearly(self, train: list[LabelledText], dev: list[LabelledText]) -> list[dict[str, typing.Any]]:
+        """Returns a linear model's predictions for `dev`; see `LinearModel`."""
 
     def read(self, path, needs_labels=True):
         bad_rows, found = BadRows(self._files.on_bad_row), []
@@ -96,18 +110,20 @@ class LabelledTextTask(FinetuningTask):
 
     def _as_known(self, example):
         """Returns an example whose labels are written as the task's, where a file writes 1.0 for 1, or 1 for 1.0."""
-        label, known = example.label, getattr(self, "labels", ())
-        if not label or not known:
+        label = example.label
+        if not label or not self.labels:
             return example
         if isinstance(label, tuple):
-            return dataclasses.replace(example, label=tuple(known_label(each, known) for each in label))
-        return dataclasses.replace(example, label=known_label(label, known))
+            return dataclasses.replace(example, label=tuple(known_label(each, self.labels) for each in label))
+        return dataclasses.replace(example, label=known_label(label, self.labels))
 
     def read_unlabelled(self, path):
         # Whatever stands where labels do in other files is none of our business.
         return read_examples(path, dataclasses.replace(self._files, label_column=""), needs_label=False)
 
     def differs_from(self, other):
+        if set(other.labels) != set(self.labels):
+            return f"has the labels {listed(other.labels)}, but here they are {listed(self.labels)}"
         own, others = len(self.input_fields), len(other.input_fields)
         return None if own == others else f"reads {others} texts at once, and not {own}"
 
@@ -115,27 +131,21 @@ class LabelledTextTask(FinetuningTask):
         return AlbertForSequenceClassification(self.config, self._num_outputs, **options)
 
     def batch_spec(self, max_seq_length):
-        labels = {self.label_name: self.label_type, "example_weights": tf.float32}
-        if self.doc_stride is not None:
-            labels[WINDOW_WEIGHTS] = tf.float32
-        if self.soft_labels is not None:
-            labels[HAS_LABEL] = tf.float32
-        specs = {name: tf.TensorSpec([None], dtype) for name, dtype in labels.items()}
-        if self.soft_labels is not None:
-            specs[TAUGHT] = tf.TensorSpec([None, self._num_outputs], tf.float32)
-        return {**encoder_batch_spec(max_seq_length), **specs}
+        weights = ("example_weights",) if self.doc_stride is None else ("example_weights", WINDOW_WEIGHTS)
+        return {
+            **encoder_batch_spec(max_seq_length),
+            self.label_name: tf.TensorSpec([None, *self.label_shape], self.label_type),
+            **dict.fromkeys(weights, tf.TensorSpec([None], tf.float32)),
+            **self.taught_spec(self._num_outputs),
+        }
 
-    def loss_weights(self, batch):
-        return {self.loss_name: tf.reduce_sum(self.weights(batch))}
-
-    def weights(self, batch: Batch) -> tf.Tensor:
-        """Returns what each example counts, float32 [B]: 1, or of a text in windows one for all of them together."""
+    def weights(self, batch):
+        """Returns 1 for each example, or of a text in windows 1 for all of them together, float32 [B]."""
         weights = batch["example_weights"]
         return weights if self.doc_stride is None else weights * batch[WINDOW_WEIGHTS]
 
-    def flops(self, batch_spec):
-        products = classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+    def products(self, batch_spec):
+        return classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and the labels, 0 where there is none."""
@@ -156,6 +166,25 @@ class LabelledTextTask(FinetuningTask):
         """Returns values of N rows [N, ...] for each text: as they are, or the mean over its windows."""
         return values if self.doc_stride is None else mean_over_windows(values, features[TEXT_INDICES])
 
+    def soft_features(self, examples, features, teacher):
+        return {TAUGHT: self.of_rows(super().soft_features(examples, features, teacher)[TAUGHT], features)}
+
+    def outputs(self, batch, model):
+        """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""
+        logits = model(batch, training=False)["logits"]
+        return {"probabilities": self.activations[0](logits)} if self.doc_stride is None else {"logits": logits}
+
+    def probabilities(self, features: Features, outputs: Features) -> np.ndarray:
+        """Returns the probabilities of each text's labels, float32 [T, labels]; arguments as for `predict`."""
+        if self.doc_stride is None:
+            return outputs["probabilities"]
+        return self.activations[1](self.of_texts(outputs["logits"], features))
+
+    def linear_model(self):
+        """Returns one of character n-grams; the more labels the fewer examples, as each label takes its time."""
+        most = 2 * MOST_CHARACTERS // len(self.labels) if self.labels else MOST_CHARACTERS
+        return LinearModel("a linear model on character n-grams", self.predict_linearly, most)
+
     def texts_of(self, example):
         return tuple(example.columns.values())
 
@@ -165,12 +194,26 @@ class LabelledTextTask(FinetuningTask):
         return describe_windows(features[TEXT_INDICES], where)
 
     def write_predictions(self, path, examples, predictions):
-        """Writes a line for each example: text(s), the label given (empty if none), and `prediction_columns`."""
-        found = [
-            {**example.columns, "label": self.written_label(example.label), **self.prediction_columns(prediction)}
-            for example, prediction in zip(examples, predictions)
-        ]
-        write_rows(path, [list(found[0]), *(list(row.values()) for row in found)])
+        """Writes a line for each example: text(s), label (empty if none), prediction, probability of each label."""
+        columns = [*examples[0].columns, "label", "prediction", *(f"p({label})" for label in self.labels)]
+        lines = []
+        for example, prediction in zip(examples, predictions):
+            shares = (f"{share:.4f}" for share in prediction.get("probabilities", {}).values())
+            answers = self.written_label(example.label), self.written_prediction(prediction)
+            lines.append([*example.columns.values(), *answers, *shares])
+        write_rows(path, [columns, *lines])
+
+    def _write_errors(self, path, examples, predictions):
+        """Writes a line for each mistake, the worst first: where the text is, what `mistake` says, and the text(s)."""
+        found = []
+        for example, prediction, number in zip(examples, predictions, line_names(examples)):
+            if mistake := self.mistake(example, prediction):
+                how_bad, line = mistake
+                found.append((how_bad, [number, *line, *example.columns.values()]))
+        write_errors(path, ["line", *self.error_columns, *examples[0].columns], found)
+
+    def text_and_label(self, example):
+        return example.texts, example.label if self.labels else ""
 
     def written_label(self, label: typing.Any) -> str:
         """Returns what files of predictions hold as an example's label, "" for none."""
@@ -188,9 +231,11 @@ class LabelledTextTask(FinetuningTask):
         return self._files.text_columns
 
     @classmethod
-    def from_settings(cls, config, settings):
-        return cls(config, files=files_of(settings), doc_stride=settings.get("doc_stride"))
+    def from_settings(cls, config, settings, **own):
+        labels = {"labels": tuple(settings["labels"])} if "labels" in cls.setting_types else {}
+        return cls(config, files=files_of(settings), doc_stride=settings.get("doc_stride"), **labels, **own)
 
     def settings(self):
         stride = {} if self.doc_stride is None else {"doc_stride": self.doc_stride}
-        return {**{name: getattr(self._files, name) for name in COLUMNS}, **stride}
+        labels = {"labels": list(self.labels)} if self.labels else {}
+        return {**{name: getattr(self._files, name) for name in COLUMNS}, **stride, **labels}

@@ -1,29 +1,15 @@
-"""What a classifier gets wrong: the most confident mistakes as text, and which labels it takes for which as a plot."""
+"""Which labels a classifier takes for which, as a plot."""
 
 import numpy as np
 
 from albert_tf.files import replacing
-from albert_tf.finetuning.labelled_text import LabelledText, line_names
+from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.plot_labels import drawable
-from albert_tf.rows.row_file import write_rows
 
 CONFUSION_FILE = "confusion_matrix.png"
 
 # Of a thousand labels a plot in full size would take more pixels than there can be, and all memory before.
 _LARGEST_INCHES, _POINTS_PER_INCH = 30, 72
-
-
-def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
-    """Writes a line for each text that is labelled wrongly, the surest mistake first."""
-    found_at = zip(examples, predictions, line_names(examples))
-    wrong = [each for each in found_at if each[0].label != each[1]["label"]]
-    wrong.sort(key=lambda each: -each[1]["probabilities"][each[1]["label"]])
-    rows = [["line", "label", "prediction", "probability", *examples[0].columns]]
-    for example, prediction, line in wrong:
-        found = prediction["label"]
-        probability = f"{prediction['probabilities'][found]:.4f}"
-        rows.append([line, example.label, found, probability, *example.columns.values()])
-    write_rows(path, rows)
 
 
 def confusion_matrix(truth: list[str], found: list[str], labels: tuple[str, ...]) -> np.ndarray:

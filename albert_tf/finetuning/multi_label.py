@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json, write_json
-from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
 from albert_tf.finetuning.label_sets import (
     LabelSetReader,
     best_thresholds,
@@ -20,13 +20,11 @@ from albert_tf.finetuning.label_sets import (
     macro_f1,
     micro_f1,
 )
-from albert_tf.finetuning.labelled_text import LabelledText, line_names
+from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
-from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
-from albert_tf.finetuning.soft_labels import TAUGHT, has_label, log_odds
-from albert_tf.finetuning.task import ERRORS_FILE
+from albert_tf.finetuning.linear_models import classify_into_several
+from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
 from albert_tf.json_types import check_types
-from albert_tf.rows.row_file import write_rows
 from albert_tf.text_windows import sigmoid
 
 THRESHOLDS_FILE = "thresholds.json"
@@ -53,6 +51,8 @@ class MultiLabel(LabelledTextTask):
 
     loss_name, label_name, label_type = "multi_label_loss", "label_values", tf.float32
     scores_predictions = True
+    activations = (tf.math.sigmoid, sigmoid)
+    error_columns = ("labels", "prediction", "missed", "wrong")
     setting_types = MappingProxyType({"labels": list[str], "label_separator": str, **COLUMN_TYPES})
 
     def __init__(
@@ -67,30 +67,21 @@ class MultiLabel(LabelledTextTask):
         self.labels, self._separator, self.read_labels = tuple(labels), separator, LabelSetReader(separator)
         self._metrics = tuple(name for name in files.metrics if name in METRICS) or tuple(METRICS)
         self.selection_metric = self._metrics[0]
-        self.thresholds = np.full(len(labels), 0.5, np.float32)
-
-    def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and `label_values` float32 [None, labels]."""
-        flags = tf.TensorSpec([None, len(self.labels)], tf.float32)
-        return {**super().batch_spec(max_seq_length), self.label_name: flags}
+        self.thresholds, self.label_shape = np.full(len(labels), 0.5, np.float32), (len(labels),)
 
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         losses = tf.nn.sigmoid_cross_entropy_with_logits(batch["label_values"], logits)
-        losses, weights = tf.reduce_mean(losses, axis=-1), self.weights(batch)
-        if training and self.soft_labels is not None:
-            soft_losses = self.soft_labels.divergence_of_each(logits, batch[TAUGHT])
-            losses = self.soft_labels.mix(losses, soft_losses, has_label(batch))
-        return {"multi_label_loss": (tf.reduce_sum(losses * weights), tf.reduce_sum(weights))}
+        losses, soft_labels = tf.reduce_mean(losses, axis=-1), self.soft_labels if training else None
 
-    def differs_from(self, other):
-        if set(other.labels) != set(self.labels):
-            return f"has the labels {listed(other.labels)}, but here they are {listed(self.labels)}"
-        return super().differs_from(other)
+        def soft_losses(taught):
+            return soft_labels.divergence_of_each(logits, taught)
 
-    def soft_features(self, examples, features, teacher):
-        """Returns the logits of the teacher's labels, float32 [N, labels]."""
-        return {TAUGHT: self.of_rows(log_odds(teacher.predict(examples), self.labels), features)}
+        return {"multi_label_loss": labelled_loss(losses, soft_losses, batch, self.weights(batch), soft_labels)}
+
+    def taught(self, examples, predictions):
+        """Returns the logits of the teacher's labels, float32 [T, labels]."""
+        return log_odds(predictions, self.labels)
 
     def reason_against(self, label):
         unknown = next((each for each in label if each not in self.labels), None)
@@ -106,15 +97,8 @@ class MultiLabel(LabelledTextTask):
         flags = [[label in (example.label or ()) for label in self.labels] for example in examples]
         return np.array(flags, np.float32)
 
-    def outputs(self, batch, model):
-        """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""
-        logits = model(batch, training=False)["logits"]
-        return {"probabilities": tf.math.sigmoid(logits)} if self.doc_stride is None else {"logits": logits}
-
     def predict(self, examples, features, outputs):
-        if self.doc_stride is None:
-            return self._decide(outputs["probabilities"])
-        return self._decide(sigmoid(self.of_texts(outputs["logits"], features)))
+        return self._decide(self.probabilities(features, outputs))
 
     def _decide(self, probabilities, thresholds=None):
         """Returns predictions, by the task's thresholds, or by others [N, labels]."""
@@ -150,9 +134,17 @@ class MultiLabel(LabelledTextTask):
     def written_label(self, label):
         return self._separator.join(label or ())
 
-    def prediction_columns(self, prediction):
-        shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
-        return {"prediction": self.written_label(prediction["labels"]), **shares}
+    def written_prediction(self, prediction):
+        return self.written_label(prediction["labels"])
+
+    def mistake(self, example, prediction):
+        """Returns the labels, those found, those missed and those found wrongly; the more of these the worse."""
+        missed = [label for label in example.label if label not in prediction["labels"]]
+        wrong = [label for label in prediction["labels"] if label not in example.label]
+        if not missed and not wrong:
+            return None
+        sets = (example.label, prediction["labels"], missed, wrong)
+        return len(missed) + len(wrong), list(map(self.written_label, sets))
 
     def score(self, examples, predictions):
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
@@ -169,50 +161,27 @@ class MultiLabel(LabelledTextTask):
         named = "every label" if best + 1 == len(frequent) > 1 else ", ".join(map(quote, choices[best][:10]))
         return f"always {named}", scores[best]
 
-    def linear_model(self):
-
-        def predict(train, dev):
-            probabilities = classify_into_several(train, dev, self.label_values(train))
-            kept, found = self.thresholds, self.decide_on_held_out(dev, self._decide(probabilities))
-            self.thresholds = kept
-            return found
-
-        return LinearModel("a linear model on character n-grams", predict, 2 * MOST_CHARACTERS // len(self.labels))
+    def predict_linearly(self, train, dev):
+        probabilities = classify_into_several(train, dev, self.label_values(train))
+        kept, found = self.thresholds, self.decide_on_held_out(dev, self._decide(probabilities))
+        self.thresholds = kept
+        return found
 
     def reports(self):
-        return {THRESHOLDS_FILE: self._write_thresholds, ERRORS_FILE: self._write_errors}
+        return {THRESHOLDS_FILE: self._write_thresholds, **super().reports()}
 
     def _write_thresholds(self, path, *_):
         write_json(path, dict(zip(self.labels, self.thresholds.tolist())))
 
-    def _write_errors(self, path, examples, predictions):
-        """Writes a line for each text whose labels are not those found, the most mistakes first."""
-        rows = []
-        for example, prediction, line in zip(examples, predictions, line_names(examples)):
-            missed = [label for label in example.label if label not in prediction["labels"]]
-            wrong = [label for label in prediction["labels"] if label not in example.label]
-            if missed or wrong:
-                sets = (example.label, prediction["labels"], missed, wrong)
-                rows.append(
-                    (len(missed) + len(wrong), [line, *map(self.written_label, sets), *example.columns.values()])
-                )
-        rows.sort(key=lambda row: -row[0])
-        header = ["line", "labels", "prediction", "missed", "wrong", *examples[0].columns]
-        write_rows(path, [header, *(row for _, row in rows)])
-
     def describe(self, path, examples, features):
         return [describe_label_sets(path, examples, self.labels)]
 
-    def text_and_label(self, example):
-        return example.texts, example.label
-
     @classmethod
     def from_settings(cls, config, settings):
-        labels, separator = tuple(settings["labels"]), settings["label_separator"]
-        return cls(config, labels, files_of(settings), separator, settings.get("doc_stride"))
+        return super().from_settings(config, settings, separator=settings["label_separator"])
 
     def settings(self):
-        return {**super().settings(), "labels": list(self.labels), "label_separator": self._separator}
+        return {**super().settings(), "label_separator": self._separator}
 
 
 def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> str:

@@ -9,13 +9,12 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
-from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label, log_probabilities
-from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
+from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabilities
+from albert_tf.finetuning.task import CUT, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
-from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.objectives.flops import classifier_products
+from albert_tf.objectives.objective import encoder_batch_spec
 from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -44,6 +43,7 @@ class MultipleChoice(FinetuningTask):
     selection_metric = "accuracy"
     adds_dropout = False  # each option has masks of its own, and what they differ by hides what the options differ by
     usual_max_seq_length = 512
+    error_columns = ("id", "label", "prediction", "probability", "question", "answer", "chosen")
     input_fields = ("passage", "question", OPTIONS)
 
     def __init__(
@@ -57,7 +57,7 @@ class MultipleChoice(FinetuningTask):
         self.config = config
         self.loss_coefficients = {"multiple_choice_loss": 1.0}
         self.scores_predictions = len(levels) > 1
-        self._num_choices, self._max_qa_length, self._levels = num_choices, max_qa_length, tuple(levels)
+        self.num_choices, self.max_qa_length, self.levels = num_choices, max_qa_length, tuple(levels)
         self._on_bad_row = on_bad_row
 
     def make_model(self, **options):
@@ -65,59 +65,47 @@ class MultipleChoice(FinetuningTask):
 
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says."""
-        shape = [None, self._num_choices, max_seq_length]
-        taught = {
-            HAS_LABEL: tf.TensorSpec([None], tf.float32),
-            TAUGHT: tf.TensorSpec([None, self._num_choices], tf.float32),
-        }
+        shape = [None, self.num_choices, max_seq_length]
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
-            **(taught if self.soft_labels else {}),
+            **self.taught_spec(self.num_choices),
             "label_ids": tf.TensorSpec([None], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
 
-    def loss_weights(self, batch):
-        return {"multiple_choice_loss": tf.reduce_sum(batch["example_weights"])}
-
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        weights = batch["example_weights"]
-        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], weights * has_label(batch))
-        if training and self.soft_labels is not None:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], logits)
-            losses = self.soft_labels.mix(losses, self.soft_labels.divergence(logits, batch[TAUGHT]), has_label(batch))
-            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
+        soft_labels = self.soft_labels if training else None
+        loss, accuracy = labelled_cross_entropy(logits, batch["label_ids"], batch, self.weights(batch), soft_labels)
         return {"multiple_choice_loss": loss, "accuracy": accuracy}
 
-    def flops(self, batch_spec):
+    def products(self, batch_spec):
         _, num_choices, max_seq_length = batch_spec["input_ids"].shape
-        products = num_choices * classifier_products(self.config, max_seq_length, 1)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+        return num_choices * classifier_products(self.config, max_seq_length, 1)
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE."""
-        return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
+        return read_questions(path, self.levels, self.num_choices, needs_labels, self._on_bad_row)
 
     def read_unlabelled(self, path):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE, without answers."""
-        levels = self._levels if tf.io.gfile.isdir(path) else ()
-        questions = read_questions(path, levels, self._num_choices, False, self._on_bad_row)
+        levels = self.levels if tf.io.gfile.isdir(path) else ()
+        questions = read_questions(path, levels, self.num_choices, False, self._on_bad_row)
         return [dataclasses.replace(question, answer=None) for question in questions]
 
     def differs_from(self, other):
-        own, others = self._num_choices, other._num_choices
+        own, others = self.num_choices, other.num_choices
         return None if own == others else f"chooses from {others} options, but here there are {own}"
 
-    def soft_features(self, examples, features, teacher):
+    def taught(self, examples, predictions):
         """Returns the logarithms of the teacher's probabilities, float32 [N, choices]."""
-        return {TAUGHT: log_probabilities(teacher.predict(examples), tuple(LETTERS[: self._num_choices]))}
+        return log_probabilities(predictions, tuple(LETTERS[: self.num_choices]))
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
         label_ids = np.array([question.answer or 0 for question in examples], np.int32)
         return {
-            **encode_questions(tokenizer, examples, max_seq_length, self._max_qa_length),
+            **encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length),
             "label_ids": label_ids,
         }
 
@@ -137,7 +125,7 @@ class MultipleChoice(FinetuningTask):
 
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each question: id, text, answer (empty if none), prediction, probability of each option."""
-        probabilities = [f"p({letter})" for letter in LETTERS[: self._num_choices]]
+        probabilities = [f"p({letter})" for letter in LETTERS[: self.num_choices]]
         lines = [["id", "question", "label", "prediction", *probabilities]]
         for question, prediction in zip(examples, predictions):
             values = (f"{value:.4f}" for value in prediction["probabilities"].values())
@@ -149,7 +137,7 @@ class MultipleChoice(FinetuningTask):
             [found["label"] == _letter(question.answer) for question, found in zip(examples, predictions)]
         )
         scores = {"accuracy": float(is_right.mean())}
-        for level in self._levels:
+        for level in self.levels:
             is_of_level = np.array([question.level == level for question in examples])
             if is_of_level.any():
                 scores[f"{level}_accuracy"] = float(is_right[is_of_level].mean())
@@ -160,13 +148,19 @@ class MultipleChoice(FinetuningTask):
         answer = min(counts, key=lambda each: (-counts[each], each))
         return f"always {_letter(answer)}", self.score(examples, [{"label": _letter(answer)}] * len(examples))
 
-    def reports(self):
-        return {ERRORS_FILE: write_errors}
+    def mistake(self, example, prediction):
+        """Returns the question, both letters, and how sure the model is of its own."""
+        right, found = _letter(example.answer), prediction["label"]
+        if right == found:
+            return None
+        probability = prediction["probabilities"][found]
+        texts = example.question, example.options[example.answer], prediction["option"]
+        return probability, [example.name, right, found, f"{probability:.4f}", *texts]
 
     def describe(self, path, examples, features):
-        counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
+        counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self.levels]
         of_levels = f" ({', '.join(counts)})" if counts else ""
-        return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
+        return [f"{len(examples):,} questions with {self.num_choices} options each in {path}{of_levels}"]
 
     def texts_of(self, example):
         return example.passage, example.question, *example.options
@@ -175,30 +169,7 @@ class MultipleChoice(FinetuningTask):
         return example.passage, ""
 
     def examples_of(self, inputs):
-        return asked_questions(inputs, self._num_choices)
-
-    @classmethod
-    def from_settings(cls, config, settings):
-        return cls(config, settings["num_choices"], settings["max_qa_length"], tuple(settings["levels"]))
-
-    def settings(self):
-        return {
-            "num_choices": self._num_choices,
-            "max_qa_length": self._max_qa_length,
-            "levels": list(self._levels),
-        }
-
-
-def write_errors(path: str, questions: list[Question], predictions: list[dict]) -> None:
-    """Writes a line for each question that is answered wrongly, the surest mistake first."""
-    wrong = [pair for pair in zip(questions, predictions) if _letter(pair[0].answer) != pair[1]["label"]]
-    wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
-    rows = [["id", "label", "prediction", "probability", "question", "answer", "chosen"]]
-    for question, found in wrong:
-        letters = [_letter(question.answer), found["label"], f"{found['probabilities'][found['label']]:.4f}"]
-        texts = [question.question, question.options[question.answer], found["option"]]
-        rows.append([question.name, *letters, *texts])
-    write_rows(path, rows)
+        return asked_questions(inputs, self.num_choices)
 
 
 def question_with_option(question: str, option: str) -> str:

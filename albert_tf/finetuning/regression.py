@@ -5,15 +5,12 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import quote
-from albert_tf.finetuning.datasets import DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import LabelledText, line_names
+from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
-from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
+from albert_tf.finetuning.linear_models import predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
-from albert_tf.finetuning.soft_labels import TAUGHT, has_label
-from albert_tf.finetuning.task import ERRORS_FILE
+from albert_tf.finetuning.soft_labels import labelled_loss
 from albert_tf.rows.bad_rows import tell_once
-from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization.base import check_switches
 
 
@@ -32,6 +29,7 @@ class Regression(LabelledTextTask):
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
+    error_columns = ("label", "prediction", "difference")
 
     def __init__(
         self,
@@ -46,12 +44,13 @@ class Regression(LabelledTextTask):
 
     def compute(self, batch, training, dropout_seed, model):
         scores = self._activation(model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0])
-        weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
-        if training and self.soft_labels is not None:
-            from_taught = tf.math.squared_difference(scores, batch[TAUGHT][:, 0])
-            errors = self.soft_labels.mix(errors, from_taught, has_label(batch))
-        return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
+
+        def soft_errors(taught):
+            return tf.math.squared_difference(scores, taught[:, 0])
+
+        soft_labels = self.soft_labels if training else None
+        return {"squared_error": labelled_loss(errors, soft_errors, batch, self.weights(batch), soft_labels)}
 
     def reason_against(self, label):
         return f"{quote(label)} is not a number" if _number(label) is None else None
@@ -60,11 +59,11 @@ class Regression(LabelledTextTask):
         """Returns the numbers, float32 [T]."""
         return np.array([_number(example.label) or 0.0 for example in examples], np.float32)
 
-    def soft_features(self, examples, features, teacher):
-        """Returns the teacher's numbers, float32 [N, 1]."""
-        scores = np.array([[prediction["score"]] for prediction in teacher.predict(examples)], np.float32)
+    def taught(self, examples, predictions):
+        """Returns the teacher's numbers, float32 [T, 1]."""
+        scores = np.array([[prediction["score"]] for prediction in predictions], np.float32)
         _warn_of_other_scale(scores[:, 0], [_number(example.label) for example in examples])
-        return {TAUGHT: self.of_rows(scores, features)}
+        return scores
 
     def outputs(self, batch, model):
         """Returns `scores` float32 [B]."""
@@ -73,8 +72,13 @@ class Regression(LabelledTextTask):
     def predict(self, examples, features, outputs):
         return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
 
-    def prediction_columns(self, prediction):
-        return {"prediction": f"{prediction['score']:.4f}"}
+    def written_prediction(self, prediction):
+        return f"{prediction['score']:.4f}"
+
+    def mistake(self, example, prediction):
+        """Returns the number, the one found, and how much more that is."""
+        difference = prediction["score"] - _number(example.label)
+        return abs(difference), [example.label, self.written_prediction(prediction), f"{difference:+.4f}"]
 
     def score(self, examples, predictions):
         truth = np.array([_number(example.label) for example in examples])
@@ -88,19 +92,12 @@ class Regression(LabelledTextTask):
         scores = {name: SCORE_METRICS[name](truth, constant) for name in self._files.metrics}
         return "always the mean", {"squared_error": float(truth.var()), **scores}
 
-    def linear_model(self):
-
-        def predict(train, dev):
-            return [{"score": number} for number in predict_numbers(train, dev)]
-
-        return LinearModel("a linear model on character n-grams", predict)
-
-    def reports(self):
-        return {ERRORS_FILE: write_differences}
+    def predict_linearly(self, train, dev):
+        return [{"score": number} for number in predict_numbers(train, dev)]
 
     @classmethod
     def from_settings(cls, config, settings):
-        return cls(config, files_of(settings), settings.get("doc_stride"), settings.get("sigmoid", False))
+        return super().from_settings(config, settings, sigmoid=settings.get("sigmoid", False))
 
     def settings(self):
         return {**super().settings(), **({"sigmoid": True} if self._activation is tf.sigmoid else {})}
@@ -109,19 +106,6 @@ class Regression(LabelledTextTask):
         values = [_number(example.label) for example in examples]
         mean = sum(values) / len(values)
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]
-
-    def text_and_label(self, example):
-        return example.texts, ""
-
-
-def write_differences(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
-    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first."""
-    differences = [found["score"] - _number(example.label) for example, found in zip(examples, predictions)]
-    rows, lines = [["line", "label", "prediction", "difference", *examples[0].columns]], line_names(examples)
-    for row in np.argsort(-np.abs(differences), kind="stable"):
-        numbers = (f"{predictions[row]['score']:.4f}", f"{differences[row]:+.4f}")
-        rows.append([lines[row], examples[row].label, *numbers, *examples[row].columns.values()])
-    write_rows(path, rows)
 
 
 def _warn_of_other_scale(scores, labels):

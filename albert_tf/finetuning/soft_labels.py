@@ -4,12 +4,14 @@ The teacher answers once, before training, so that a step costs what it costs wi
 vocabulary where its answers are about whole texts.
 """
 
+import collections.abc
 import dataclasses
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.objectives.objective import Batch
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import Batch, WeightedSum
 from albert_tf.setting_checks import check_number
 
 # Of features: the teacher's logits of each row, and whether the row has a label of its own, float32 [N].
@@ -57,6 +59,43 @@ class SoftLabels:
         """Returns the same of labels that each are given or not, the mean over them; logits [..., labels]."""
         both = (tf.stack([each, tf.zeros_like(each)], axis=-1) for each in (logits, taught))
         return tf.reduce_mean(self.divergence(*both), axis=-1)
+
+
+def labelled_loss(
+    losses: tf.Tensor,
+    soft_losses: collections.abc.Callable[[tf.Tensor], tf.Tensor],
+    batch: Batch,
+    weights: tf.Tensor,
+    soft_labels: SoftLabels | None,
+) -> WeightedSum:
+    """Returns the loss of labels, mixed with that of a teacher's answers if `soft_labels` say how.
+
+    Args:
+        losses: float32 [B, ...], of the labels.
+        soft_losses: Of the teacher's logits returns the losses to mix in.
+        batch: Says which examples have labels, and what the teacher says.
+        weights: float32 [B, ...], what each counts.
+        soft_labels: None in evaluation, and where there is no teacher.
+    """
+    if soft_labels is not None:
+        losses = soft_labels.mix(losses, soft_losses(batch[TAUGHT]), _like(has_label(batch), weights))
+    return tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
+
+
+def labelled_cross_entropy(
+    logits: tf.Tensor, label_ids: tf.Tensor, batch: Batch, weights: tf.Tensor, soft_labels: SoftLabels | None
+) -> tuple[WeightedSum, WeightedSum]:
+    """Returns the loss of labels int32 [B, ...] that exclude each other, and the accuracy; see `labelled_loss`."""
+    loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * _like(has_label(batch), weights))
+    if soft_labels is not None:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
+        loss = labelled_loss(losses, lambda taught: soft_labels.divergence(logits, taught), batch, weights, soft_labels)
+    return loss, accuracy
+
+
+def _like(values, weights):
+    """Returns values [B] as [B, 1, ...], with as many axes as weights."""
+    return tf.reshape(values, [-1, *[1] * (len(weights.shape) - 1)])
 
 
 def has_label(batch: Batch) -> tf.Tensor:

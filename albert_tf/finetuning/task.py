@@ -10,19 +10,21 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.dev_share import Key
 from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.soft_labels import SoftLabels
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
 from albert_tf.json_types import check_types
 from albert_tf.objectives import Objective
-from albert_tf.objectives.objective import Batch
+from albert_tf.objectives.objective import Batch, BatchSpec
+from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
 
 # Of features that `encode` returns: how many pieces of a text are left out for its length.
 CUT = "pieces_cut"
+# Of more texts than this share it is a warning that they are cut.
+_FEW = 0.01
 
 # Of settings: whether nothing told what the model's texts are, as in the files of other libraries.
 TEXTS_ARE_ASSUMED = "texts_are_assumed"
@@ -34,7 +36,9 @@ ERRORS_FILE = "errors.tsv"
 class FinetuningTask(Objective):
     """An objective that also reads examples, encodes them, turns a model's outputs into predictions, and scores them.
 
-    Examples and predictions are whatever the task makes them; the runner only hands them on.
+    Examples and predictions are whatever the task makes them; the runner only hands them on. In the methods below
+    `examples` are what `read` or `read_unlabelled` returned, `features` what `encode` made of them, N rows, and
+    `predictions` what `predict` returned for them.
 
     Attributes:
         predictions_file: Name of the file of predictions.
@@ -50,6 +54,8 @@ class FinetuningTask(Objective):
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         soft_labels: How a teacher's answers are learnt; None where there is no teacher.
         answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
+        labels: What there is to tell apart, in the order of the model's outputs; none where it is something else.
+        error_columns: What the list of mistakes holds of each, see `mistake`; empty for no list.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
         input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
@@ -66,8 +72,23 @@ class FinetuningTask(Objective):
     reads_beside_ids: bool = False
     soft_labels: SoftLabels | None = None
     answers_pieces: bool = False
+    labels: tuple[str, ...] = ()
+    error_columns: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
+
+    def weights(self, batch: Batch) -> tf.Tensor:
+        """Returns what is learnt of each example, or of each of its answers, counts: float32 [B, ...], 0 for none."""
+        return batch["example_weights"]
+
+    def loss_weights(self, batch):
+        return dict.fromkeys(self.loss_coefficients, tf.reduce_sum(self.weights(batch)))
+
+    def taught_spec(self, *shape: int | None) -> BatchSpec:
+        """Returns the features of a teacher's answers, `TAUGHT` of [None, *shape]; none where there is no teacher."""
+        if self.soft_labels is None:
+            return {}
+        return {HAS_LABEL: tf.TensorSpec([None], tf.float32), TAUGHT: tf.TensorSpec([None, *shape], tf.float32)}
 
     @abc.abstractmethod
     def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:
@@ -137,13 +158,11 @@ class FinetuningTask(Objective):
         return None
 
     def soft_features(self, examples: list[typing.Any], features: Features, teacher: typing.Any) -> Features:
-        """Returns what a teacher says of each row, under names that `batch_spec` has with `soft_labels`.
+        """Returns what a `Teacher` of the same task says of each row, under names that `batch_spec` has: `taught`."""
+        return {TAUGHT: self.taught(examples, teacher.predict(examples))}
 
-        Args:
-            examples: What `read` or `read_unlabelled` returned.
-            features: What `encode` made of them, N rows.
-            teacher: A `Teacher` that was fine-tuned for the same.
-        """
+    def taught(self, examples: list[typing.Any], predictions: list[typing.Any]) -> np.ndarray:
+        """Returns what a teacher's predictions for examples say, float32 [N, ...] as `taught_spec` has it."""
         raise InputError(f"{type(self).__name__} can't learn from a teacher; leave `teacher` out")
 
     @abc.abstractmethod
@@ -152,13 +171,7 @@ class FinetuningTask(Objective):
 
     @abc.abstractmethod
     def predict(self, examples: list[typing.Any], features: Features, outputs: Features) -> list[typing.Any]:
-        """Returns a prediction for each example.
-
-        Args:
-            examples: What `read` returned.
-            features: What `encode` made of them, N rows.
-            outputs: What `outputs` returned for all batches, N rows.
-        """
+        """Returns a prediction for each example, from what `outputs` returned for all batches, N rows."""
 
     @abc.abstractmethod
     def write_predictions(self, path: str, examples: list[typing.Any], predictions: list[typing.Any]) -> None:
@@ -172,9 +185,6 @@ class FinetuningTask(Objective):
         """Returns a rule that reads no text, and what it scores on a dev file, by the names of the measures.
 
         Whatever a model scores is worth what it is above that. By default there is no such rule.
-
-        Args:
-            examples: What `read` returned, with their answers.
         """
         return "", {}
 
@@ -187,14 +197,9 @@ class FinetuningTask(Objective):
         return None
 
     def decide_on_held_out(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[typing.Any]:
-        """Settles what predictions are decided by, such as thresholds, on the run's own dev file; most tasks nothing.
+        """Settles what predictions are decided by, such as thresholds, on the run's own dev file, and returns them so.
 
-        Args:
-            examples: What `read` returned, with their answers.
-            predictions: What `predict` returned for them.
-
-        Returns:
-            The predictions, decided so.
+        Most tasks have nothing to settle.
         """
         return predictions
 
@@ -207,26 +212,21 @@ class FinetuningTask(Objective):
 
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
-        return {}
+        return {ERRORS_FILE: self._write_errors} if self.error_columns else {}
+
+    def mistake(self, example: typing.Any, prediction: typing.Any) -> tuple[float, list[str]] | None:
+        """Returns how bad a mistake is, and what its line says under `error_columns`; None if there is none."""
+
+    def _write_errors(self, path, examples, predictions):
+        """Writes a line for each mistake, the worst first."""
+        write_errors(path, self.error_columns, map(self.mistake, examples, predictions))
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
-        """Returns what to know of a training file before training starts, one line each.
-
-        Args:
-            path: The file.
-            examples: What `read` returned.
-            features: What `encode` made of them.
-        """
+        """Returns what to know of a training file before training starts, one line each."""
         return [f"{len(examples):,} examples in {path}"]
 
     def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
-        """Returns how many texts are cut, and by how much, None if none is; see `cut_texts.describe_cuts`.
-
-        Args:
-            features: What `encode` made of them.
-            max_seq_length: Length S.
-            where: What they are of, as in "in train.tsv".
-        """
+        """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below."""
         if CUT not in features:
             return None
         limit = length_limit(max_seq_length, self.config.longest_sequence)
@@ -257,17 +257,55 @@ class FinetuningTask(Objective):
 
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":
-        """Returns the task of a run.
-
-        Args:
-            config: Hyper-parameters.
-            settings: The run's, with what `settings` returned.
-        """
-        return cls(config)
+        """Returns the task of a run by its settings, with what `settings` returned among them."""
+        own = {name: settings[name] for name in cls.setting_types}
+        return cls(config, **{name: tuple(each) if isinstance(each, list) else each for name, each in own.items()})
 
     def settings(self) -> dict[str, typing.Any]:
-        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""
-        return {}
+        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones.
+
+        By default these are the attributes that `setting_types` names, which `from_settings` gives to the constructor.
+        """
+        own = {name: getattr(self, name) for name in self.setting_types}
+        return {name: list(each) if isinstance(each, tuple) else each for name, each in own.items()}
+
+
+def write_errors(path: str, columns: collections.abc.Iterable[str], mistakes: collections.abc.Iterable) -> None:
+    """Writes the lines of mistakes below the names of their columns, the worst first; see `FinetuningTask.mistake`."""
+    found = sorted(filter(None, mistakes), key=lambda each: -each[0])
+    write_rows(path, [columns, *(line for _, line in found)])
+
+
+def describe_cuts(cut: np.ndarray, kept: int, what: str, where: str, limit: str) -> str | None:
+    """Returns how many texts are cut, and by how much; None if none is.
+
+    Args:
+        cut: int [N, ...], how many pieces of each text are left out.
+        kept: How many pieces of all texts together are not.
+        what: What one of them is called, as in "text".
+        where: What they are of, as in "in train.tsv"; may be empty.
+        limit: What the limit is, and what may be done about it.
+    """
+    count = count_cut(cut)
+    if not count:
+        return None
+    warning = "warning: " if count > _FEW * len(cut) else ""
+    are = f"{count:,} of {len(cut):,} {what}s{where and f' {where}'} {'are' if count > 1 else 'is'} cut"
+    lost = f"{cut.sum() / (cut.sum() + kept):.1%} of all pieces are left out, {cut.max():,} of one {what} at most"
+    return f"{warning}{are}: {lost}; {limit}"
+
+
+def count_cut(cut: np.ndarray) -> int:
+    """Returns how many texts are cut, given how many pieces of each are left out, int [N, ...]."""
+    cut = np.asarray(cut)
+    return int(np.count_nonzero(cut.reshape([len(cut), -1]).any(axis=1))) if cut.size else 0
+
+
+def length_limit(max_seq_length: int, longest_sequence: int) -> str:
+    """Returns the `limit` of `describe_cuts` where it is the length of a sequence."""
+    if max_seq_length < longest_sequence:
+        return f"max_seq_length is {max_seq_length}, and can be raised to {longest_sequence}"
+    return f"the model reads {max_seq_length} pieces, so divide longer texts, or train a model that reads more"
 
 
 def _names_of(labels, names):

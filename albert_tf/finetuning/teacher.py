@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning import runner
-from albert_tf.finetuning.question_answering.task import QuestionTask
+from albert_tf.finetuning.question_answering.task import QuestionAnswering
 from albert_tf.finetuning.soft_labels import HAS_LABEL
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.rows.bad_rows import tell_once
@@ -69,7 +69,7 @@ class Teacher:
         own, wanted = type(self.task).__name__, type(task).__name__
         if own != wanted:
             road = "name a teacher of the same task"
-            if isinstance(self.task, QuestionTask) and isinstance(task, QuestionTask):
+            if isinstance(self.task, QuestionAnswering) and isinstance(task, QuestionAnswering):
                 road += f", or pass `head={self.task.head}`"
             elif self._is_foreign and {own, wanted} == {"Classification", "MultiLabel"}:
                 road += ", or correct problem_type in the config.json that it was converted from"

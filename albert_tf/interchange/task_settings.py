@@ -51,7 +51,7 @@ def known_settings(
         raise InputError(
             f"the settings of the run, of {name}, lack {error} or give it a wrong value; correct them"
         ) from error
-    return name, kept, getattr(task, "labels", None)
+    return name, kept, task.labels or None
 
 
 def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str]:

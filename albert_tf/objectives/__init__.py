@@ -1,9 +1,7 @@
 """What a model can learn: one file each, and its line below."""
 
 import albert_tf.quiet_tensorflow  # noqa: F401  (first)
-from albert_tf.objectives.answer_span import AnswerSpan
 from albert_tf.objectives.causal_lm import CausalLM
-from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
 from albert_tf.objectives.distillation.objective import Distillation, DistillationSettings
 from albert_tf.objectives.entities import Entities, EntitySettings
 from albert_tf.objectives.masked_lm import MaskedLM
@@ -45,8 +43,6 @@ register("translation", composed(TranslationLM), ["translation_pairs"])
 __all__ = [
     "DEFAULT_OBJECTIVE",
     "OBJECTIVES",
-    "AnswerSpan",
-    "ConditionalAnswerSpan",
     "DataOptions",
     "Objective",
     "check_packing",

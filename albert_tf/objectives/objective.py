@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT
 
 Batch = collections.abc.Mapping[str, tf.Tensor]
 BatchSpec = dict[str, tf.TensorSpec]
@@ -23,7 +24,8 @@ class Objective(abc.ABC):
     """Which model learns, from which batches, by which losses, and what is measured on the way.
 
     Training, evaluation, the TPU planner and the compile tests know an objective by this interface alone. A new one
-    implements the abstract methods below and is registered with `objectives.register`, or in `finetuning.TASKS`.
+    implements the abstract methods below and is registered with `objectives.register`, or in `finetuning.TASKS`. In
+    them `batch` is what `batch_spec` describes, on one replica, and `models` are those of `make_models`, by name.
 
     Attributes:
         config: Hyper-parameters of the model.
@@ -31,8 +33,9 @@ class Objective(abc.ABC):
         metric_names: Metrics besides the losses.
         selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it ends in
             "loss", as "loss" itself, the sum above, else the highest.
-        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
-            resumed only as long as their content is the same.
+        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher, with the
+            folder of ours that holds the weights of each, "" for none. A run is resumed only as long as their content
+            is the same.
         auxiliary_models: Those that learn and are of use in training alone: checkpoints hold them, and that is all.
         vector_metrics: The lengths of those of `metric_names` that are no single numbers, such as scores counted in
             bins; see `metrics_of_vectors`.
@@ -51,7 +54,7 @@ class Objective(abc.ABC):
     loss_coefficients: collections.abc.Mapping[str, float]
     metric_names: tuple[str, ...] = ()
     selection_metric: str = "loss"
-    frozen_models: tuple[str, ...] = ()
+    frozen_models: collections.abc.Mapping[str, str] = types.MappingProxyType({})
     auxiliary_models: tuple[str, ...] = ()
     vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
     compares_examples: bool = False
@@ -72,10 +75,6 @@ class Objective(abc.ABC):
         Override it where there is more than one. The names are the keyword arguments of `compute`.
         """
         return {"model": self.make_model(**options)}
-
-    def sources(self) -> dict[str, str]:
-        """Returns the folders of ours that hold the weights of frozen models, by name; others keep what they have."""
-        return {}
 
     def begin(self, model: tf.keras.Model) -> tuple[str, list[str]] | None:
         """Assigns what `make_model`'s model is to begin with where no checkpoint says so.
@@ -99,11 +98,7 @@ class Objective(abc.ABC):
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
 
     def separates_documents(self, batch_spec: BatchSpec) -> bool:
-        """Returns whether pieces see those of their own document alone: here, whether the batch tells documents.
-
-        Args:
-            batch_spec: What `batch_spec` returned.
-        """
+        """Returns whether pieces see those of their own document alone: here, whether the batch tells documents."""
         return "document_ids" in batch_spec
 
     @abc.abstractmethod
@@ -114,13 +109,13 @@ class Objective(abc.ABC):
     def compute(
         self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None, **models: tf.keras.Model
     ) -> dict[str, WeightedSum]:
-        """Returns (sum, weight) of each loss and metric over one replica's batch, two float32 [n] for a vector of n.
+        """Returns (sum, weight) of each loss and metric over the batch, two float32 [n] for a vector of n.
 
         Args:
             batch: As `batch_spec` says.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout in this step; None outside training.
-            **models: Those of `make_models`. Name them in the signature: `compute(self, batch, ..., model)`.
+            **models: To be named in the signature: `compute(self, batch, ..., model)`.
         """
 
     def metrics_of_vectors(self, vectors: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
@@ -137,9 +132,6 @@ class Objective(abc.ABC):
         Both begin with the same values. From then on each update of the one that is followed, which its own gradient
         makes, is made of the follower too, beside the follower's own: it is the sum of the other and of what its own
         gradient has learnt, whose gradients don't mix.
-
-        Args:
-            models: What `make_models` returned.
         """
         return {}
 
@@ -162,13 +154,17 @@ class Objective(abc.ABC):
         """
         return ()
 
-    def flops(self, batch_spec: BatchSpec) -> int:
-        """Returns the floating-point operations of a training step's matrix products; 0 if unknown.
+    def products(self, batch_spec: BatchSpec) -> int:
+        """Returns the multiplications of all matrix products for one example, forward; 0 if unknown.
 
         Args:
             batch_spec: What `batch_spec` returned, with the number of examples in place of None.
         """
         return 0
+
+    def flops(self, batch_spec: BatchSpec) -> int:
+        """Returns the floating-point operations of a training step, of its matrix products alone."""
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * self.products(batch_spec)
 
     def uncounted_flops(self, batch_spec: BatchSpec) -> int:
         """Returns how many operations XLA's cost analysis misses, because it counts a loop's body once."""

@@ -4,7 +4,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.output_positions import with_first_position
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
@@ -104,12 +104,11 @@ class Pretraining(Objective):
         read = {name for loss in self._losses for name in loss.reads}
         return tuple(name for name in _READ_BY_SOME if name not in read)
 
-    def flops(self, batch_spec):
-        batch_size, max_seq_length = batch_spec["input_ids"].shape
+    def products(self, batch_spec):
+        max_seq_length = batch_spec["input_ids"].shape[1]
         read = max_seq_length if self._reads_all_states else batch_spec["masked_lm_positions"].shape[1] + 1
         products = encoder_products(self.config, max_seq_length, read)
-        products += sum(loss.products(batch_spec) for loss in self._losses)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_size * products
+        return products + sum(loss.products(batch_spec) for loss in self._losses)
 
     def uncounted_flops(self, batch_spec):
         return sum(loss.uncounted_flops(batch_spec) for loss in self._losses)

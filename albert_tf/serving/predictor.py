@@ -6,8 +6,7 @@ import typing
 
 from albert_tf.asked_texts import list_inputs
 from albert_tf.finetuning import runner
-from albert_tf.finetuning.cut_texts import count_cut
-from albert_tf.finetuning.task import CUT
+from albert_tf.finetuning.task import CUT, count_cut
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.encoder_model import EncoderModel
 from albert_tf.serving.loading import load_finetuned

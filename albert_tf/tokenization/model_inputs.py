@@ -1,5 +1,6 @@
 """Ids of texts or pairs to the model's inputs, with TensorFlow ops alone."""
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
@@ -46,6 +47,15 @@ def pack_segments(
         "segment_ids": is_there & (columns >= ends[0][:, None]),
     }
     return {name: tf.cast(values, tf.int32) for name, values in features.items()}
+
+
+def pack_arrays(segments: list[list[np.ndarray]], vocabulary: Vocabulary, max_seq_length: int) -> dict[str, np.ndarray]:
+    """Returns what `pack_segments` does, as arrays, of one or two segments, each N arrays of ids; errors as there."""
+    ragged = [
+        tf.RaggedTensor.from_row_lengths(np.concatenate(rows, dtype=np.int32, casting="unsafe"), list(map(len, rows)))
+        for rows in segments
+    ]
+    return {name: values.numpy() for name, values in pack_segments(ragged, vocabulary, max_seq_length).items()}
 
 
 def _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary):

@@ -5,9 +5,8 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, MultipleChoice, QuestionAnswering, runner
-from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.task import CUT
+from albert_tf.finetuning.task import CUT, describe_cuts, length_limit
 
 LONG, SHORT = "아주 긴 이야기를 하나 들려주고 싶다", "나무"
 LENGTH = 12

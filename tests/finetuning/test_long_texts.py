@@ -11,8 +11,7 @@ import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, MultiLabel, Regression, runner
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.long_texts import encode_in_windows
+from albert_tf.finetuning.labelled_text import LabelledText, encode_in_windows
 from albert_tf.serving.exporting import export_model
 from albert_tf.text_windows import mean_over_windows, softmax, window_borders
 from albert_tf.training import RunSettings, TrainingRun

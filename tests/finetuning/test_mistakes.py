@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from tiny_config import tiny_config
 
+from albert_tf.finetuning import Classification
 from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.mistakes import confusion_matrix, f1_of_each, plot_confusion_matrix, write_errors
+from albert_tf.finetuning.mistakes import confusion_matrix, f1_of_each, plot_confusion_matrix
 
 
 def prediction(label, probability):
@@ -14,6 +16,7 @@ def prediction(label, probability):
 def test_surest_mistakes_come_first(tmp_path):
     examples = [LabelledText(text, None, label, line) for line, (text, label) in enumerate(("a0", "b1", "c1", "d0"), 2)]
     predictions = [prediction("1", 0.6), prediction("1", 0.99), prediction("0", 0.9), prediction("0", 0.7)]
+    write_errors = Classification(tiny_config()).reports()["errors.tsv"]
     write_errors(str(tmp_path / "errors.tsv"), examples, predictions)
     assert (tmp_path / "errors.tsv").read_text().splitlines() == [
         "line\tlabel\tprediction\tprobability\ttext",

@@ -28,9 +28,6 @@ class AsksSomething(FinetuningTask):
         labels = {"label_ids": tf.TensorSpec([None], tf.int32), "example_weights": tf.TensorSpec([None], tf.float32)}
         return {**encoder_batch_spec(max_seq_length), **labels}
 
-    def loss_weights(self, batch):
-        return {"question_loss": tf.reduce_sum(batch["example_weights"])}
-
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])

@@ -6,8 +6,8 @@ Whether XLA counts as many is tested where the step is compiled, in tests/traini
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning import Classification
-from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan, DataOptions, make_objective
+from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.objective import with_batch_size
 
 BASE = AlbertConfig(
@@ -103,10 +103,10 @@ def test_classification_by_the_last_piece_reads_it_and_the_first():
 
 def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
     forward = base_encoder(S, S) + product(S, 768, 2)
-    assert flops_of_an_example(AnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
+    assert flops_of_an_example(QuestionAnswering(BASE), S) == FORWARD_AND_BACKWARD * forward
 
 
-@pytest.mark.parametrize("objective", [AnswerSpan, ConditionalAnswerSpan])
+@pytest.mark.parametrize("objective", [QuestionAnswering, ConditionalQuestionAnswering])
 def test_aligning_a_question_takes_cosines_averages_and_a_layer(objective):
     aligning = product(S, 128, S) + product(S, S, 128) + product(S, 3 * 128, 128)
     aligned = objective(BASE.replace(question_alignment="words"))
@@ -119,7 +119,7 @@ def test_conditional_answer_span_takes_a_layer_for_every_position_and_one_for_no
     end = product(S, 768, 768) + product(1, 768, 768) + product(S, 768, 1)  # of each position, of the first one
     null = product(1, S, 768) + product(1, 2 * 768, 768) + product(1, 768, 1)
     forward = base_encoder(S, S) + product(S, 768, 1) + end + null
-    assert flops_of_an_example(ConditionalAnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
+    assert flops_of_an_example(ConditionalQuestionAnswering(BASE), S) == FORWARD_AND_BACKWARD * forward
 
 
 def test_encoder_as_wide_as_its_embeddings_has_no_mapping():

@@ -16,7 +16,7 @@ class Distillation(Objective):
         coefficient: Of the loss.
     """
 
-    frozen_models = ("teacher",)
+    frozen_models = {"teacher": ""}  # noqa: RUF012
 
     def __init__(self, config, teacher_config, coefficient=1.0):
         self.config, self._teacher_config = config, teacher_config

@@ -16,6 +16,7 @@ from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
+from albert_tf.tokenization.model_inputs import pack_arrays
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # The label of a position that is not tagged.
@@ -44,12 +45,10 @@ def encode_tagged(
     Raises:
         InputError: A special token is missing.
     """
-    vocabulary = tokenizer.vocabulary
-    vocabulary.require(PAD, CLS, SEP)
-    cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
+    tokenizer.vocabulary.require(PAD, CLS, SEP)
     ids_of_labels = {label: number for number, label in enumerate(labels)}
     room = max_seq_length - 2
-    rows, label_rows, indices, units_of_rows = [], [], [], []
+    parts, label_rows, indices, units_of_rows = [], [], [], []
     for index, (text, encoding) in enumerate(zip(texts, tokenizer.encode_batch([text.text for text in texts]))):
         ids = encoding.ids[1:-1]
         offsets = np.array(encoding.offsets[1:-1], int).reshape([-1, 2])
@@ -64,18 +63,14 @@ def encode_tagged(
             labels_of_row = np.full(max_seq_length, IGNORED, np.int32)
             for unit, position in zip(units[::-1], positions[::-1]):  # the first unit of a piece stays
                 labels_of_row[position] = label_ids[unit]
-            rows.append([cls, *ids[begin : begin + room], sep])
+            parts.append(ids[begin : begin + room])
             label_rows.append(labels_of_row)
             indices.append(index)
             units_of_rows.append(np.stack([units, positions], axis=1))
-    lengths = np.array([len(row) for row in rows])[:, None]
-    input_mask = (np.arange(max_seq_length) < lengths).astype(np.int32)
-    units = np.empty(len(rows), object)
+    units = np.empty(len(parts), object)
     units[:] = units_of_rows
     return {
-        "input_ids": np.array([row + [pad] * (max_seq_length - len(row)) for row in rows], np.int32),
-        "input_mask": input_mask,
-        "segment_ids": np.zeros_like(input_mask),
+        **pack_arrays([parts], tokenizer.vocabulary, max_seq_length),
         "label_ids": np.array(label_rows),
         "text_indices": np.array(indices, np.int32),
         "units": units,

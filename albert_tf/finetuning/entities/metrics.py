@@ -6,6 +6,7 @@ seqeval itself is published as source alone, whose build fails on many machines;
 import collections
 
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, strict_entities_of
+from albert_tf.finetuning.metrics import f1_of_counts
 
 Sequences = list[list[str]]
 
@@ -34,10 +35,6 @@ def _ratio(count, total):
     return count / total if total else 0.0
 
 
-def _f1(right, found, true):
-    return _ratio(2 * right, found + true)
-
-
 def _totals(truth, found):
     counts = entity_counts(truth, found).values()
     return tuple(sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
@@ -45,7 +42,7 @@ def _totals(truth, found):
 
 def entity_f1(truth: Sequences, found: Sequences) -> float:
     """Returns the F1 of entities, right where type and borders are (conlleval; seqeval's default)."""
-    return _f1(*_totals(truth, found))
+    return f1_of_counts(*_totals(truth, found))
 
 
 def entity_precision(truth: Sequences, found: Sequences) -> float:
@@ -63,7 +60,7 @@ def entity_recall(truth: Sequences, found: Sequences) -> float:
 def entity_macro_f1(truth: Sequences, found: Sequences) -> float:
     """Returns the mean over the types of the F1 of entities (KLUE-NER: strict IOB2)."""
     counts = entity_counts(truth, found, strict_entities_of)
-    return _ratio(sum(_f1(*values) for values in counts.values()), len(counts))
+    return _ratio(sum(f1_of_counts(*values) for values in counts.values()), len(counts))
 
 
 def character_macro_f1(truth: Sequences, found: Sequences) -> float:
@@ -77,7 +74,7 @@ def character_macro_f1(truth: Sequences, found: Sequences) -> float:
     true_counts, found_counts = collections.Counter(true_tags), collections.Counter(found_tags)
     right = collections.Counter(one for one, other in zip(true_tags, found_tags) if one == other)
     tags = sorted(true_counts.keys() | found_counts.keys())  # always summed in the same order
-    return sum(_f1(right[tag], found_counts[tag], true_counts[tag]) for tag in tags) / len(tags)
+    return sum(f1_of_counts(right[tag], found_counts[tag], true_counts[tag]) for tag in tags) / len(tags)
 
 
 METRICS = {

@@ -25,15 +25,13 @@ from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
 from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label
-from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
+from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
-from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.objectives.flops import encoder_products
+from albert_tf.objectives.objective import encoder_batch_spec
 from albert_tf.rows.bad_rows import tell_once
-from albert_tf.rows.row_file import write_rows
 
 # KLUE-NER's (Park et al. 2021, section 3.4).
 _KLUE_TYPES = ("DT", "LC", "OG", "PS", "QT", "TI")
@@ -70,6 +68,7 @@ class Entities(FinetuningTask):
     predictions_file = "predictions.jsonl"
     scores_predictions = True
     answers_pieces = True
+    error_columns = ("line", "missed", "wrong", "text")
     highest_learning_rate = 1e-3  # measured: see docs/entities.md
 
     def __init__(
@@ -86,8 +85,8 @@ class Entities(FinetuningTask):
         self.config, self.labels = config, labels_for(types)
         self.loss_coefficients = {"tag_loss": 1.0}
         self.selection_metric = metrics[0]
-        self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
-        self._decoding, self._first_read = decoding, None
+        self.types, self.form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
+        self.decoding, self._first_read = decoding, None
         self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
@@ -96,37 +95,29 @@ class Entities(FinetuningTask):
 
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads."""
-        soft = {
-            HAS_LABEL: tf.TensorSpec([None], tf.float32),
-            TAUGHT: tf.TensorSpec([None, max_seq_length, len(self.labels)], tf.float32),
-        }
         characters = {"characters": tf.TensorSpec([None, max_seq_length, *CHARACTERS_SHAPE], tf.int32)}
         return {
             **encoder_batch_spec(max_seq_length),
             **(characters if self.config.character_ngrams else {}),
-            **(soft if self.soft_labels else {}),
+            **self.taught_spec(max_seq_length, len(self.labels)),
             "label_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
 
-    def loss_weights(self, batch):
-        return {"tag_loss": tf.reduce_sum(_weights(batch))}
+    def weights(self, batch):
+        """Returns 1 where a tag is known, of examples that count: float32 [B, S]."""
+        return batch["example_weights"][:, None] * tf.cast(batch["label_ids"] != IGNORED, tf.float32)
 
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        label_ids, weights, is_labelled = tf.maximum(batch["label_ids"], 0), _weights(batch), has_label(batch)[:, None]
-        loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * is_labelled)
-        if training and self.soft_labels is not None:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
-            losses = self.soft_labels.mix(losses, self.soft_labels.divergence(logits, batch[TAUGHT]), is_labelled)
-            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
+        label_ids, soft_labels = tf.maximum(batch["label_ids"], 0), self.soft_labels if training else None
+        loss, accuracy = labelled_cross_entropy(logits, label_ids, batch, self.weights(batch), soft_labels)
         return {"tag_loss": loss, "tag_accuracy": accuracy}
 
-    def flops(self, batch_spec):
-        """Returns the operations of a step: the encoder's, and S labels H of the head."""
+    def products(self, batch_spec):
+        """Returns those of the encoder, and S labels H of the head."""
         length = batch_spec["input_ids"].shape[1]
-        products = encoder_products(self.config, length, length) + length * len(self.labels) * self.config.hidden_size
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+        return encoder_products(self.config, length, length) + length * len(self.labels) * self.config.hidden_size
 
     def read(self, path, needs_labels=True):
         """Returns the sentences of a file as `TaggedText`s."""
@@ -146,7 +137,7 @@ class Entities(FinetuningTask):
 
     def _read(self, path, needs_tags):
         """Reads a file, and warns if its words stand in another column than those of the first one."""
-        texts = read_tagged(path, self._form, needs_tags, self._on_bad_row)
+        texts = read_tagged(path, self.form, needs_tags, self._on_bad_row)
         first, column = self._first_read = self._first_read or (path, texts[0].column)
         if column != texts[0].column:
             tell_once(
@@ -179,7 +170,7 @@ class Entities(FinetuningTask):
     def outputs(self, batch, model):
         """Returns `found_ids` int32 [B, S], the tags that the logits speak for."""
         logits = model(batch, training=False)["logits"]
-        if self._decoding == BEST_SEQUENCE:
+        if self.decoding == BEST_SEQUENCE:
             return {"found_ids": best_sequence(logits, batch["label_ids"] != IGNORED, self.labels)}
         return {"found_ids": tf.argmax(logits, axis=-1, output_type=tf.int32)}
 
@@ -212,8 +203,15 @@ class Entities(FinetuningTask):
 
         return LinearModel("a linear model on characters and words", predict, MOST_CHARACTERS)
 
-    def reports(self):
-        return {ERRORS_FILE: write_errors}
+    def mistake(self, example, prediction):
+        """Returns the line, the entities missed and those found wrongly, and the text; the more of these the worse."""
+        read = _as_read(example, prediction)
+        true, found = _spans(read, list(read.tags)), prediction["entities"]
+        missed = [entity for entity in true if entity not in found]
+        wrong = [entity for entity in found if entity not in true]
+        if not missed and not wrong:
+            return None
+        return len(missed) + len(wrong), [str(example.line), _describe(missed), _describe(wrong), example.text]
 
     def describe(self, path, examples, features):
         unread = unread_units(examples, features)
@@ -252,33 +250,11 @@ class Entities(FinetuningTask):
     @property
     def reads_words(self) -> bool:
         """Whether words are tagged, and not characters."""
-        return self._form != "characters"
+        return self.form != "characters"
 
     def settings(self):
-        decoding = {} if self._decoding == INDEPENDENT else {"decoding": self._decoding}
-        return {"types": list(self.types), "form": self._form, **decoding}
-
-
-def write_errors(path: str, texts: list[TaggedText], predictions: list[dict]) -> None:
-    """Writes a line for each sentence whose entities are not those found: what was missed, and what was found wrongly.
-
-    The sentences with most mistakes come first.
-
-    Args:
-        path: The file.
-        texts: With their tags.
-        predictions: "entities" of each.
-    """
-    rows = []
-    for text, prediction in zip(texts, predictions):
-        read = _as_read(text, prediction)
-        true, found = _spans(read, list(read.tags)), prediction["entities"]
-        missed = [entity for entity in true if entity not in found]
-        wrong = [entity for entity in found if entity not in true]
-        if missed or wrong:
-            rows.append((len(missed) + len(wrong), [str(text.line), _describe(missed), _describe(wrong), text.text]))
-    rows.sort(key=lambda row: -row[0])
-    write_rows(path, [["line", "missed", "wrong", "text"], *(row for _, row in rows)])
+        decoding = {} if self.decoding == INDEPENDENT else {"decoding": self.decoding}
+        return {**super().settings(), **decoding}
 
 
 def _describe(entities):
@@ -289,11 +265,6 @@ def _describe(entities):
 def _as_read(text, prediction):
     """Returns a text with its true tags, as far as it was read."""
     return without_units(text, prediction.get("unread", []))
-
-
-def _weights(batch):
-    """Returns 1 where a tag is known, of examples that count: float32 [B, S]."""
-    return batch["example_weights"][:, None] * tf.cast(batch["label_ids"] != IGNORED, tf.float32)
 
 
 def _spans(text, tags):

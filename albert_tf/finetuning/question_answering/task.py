@@ -1,6 +1,8 @@
-"""Fine-tuning to find the answer to a question in a text: what both heads share."""
+"""Fine-tuning to find the answer to a question in a text.
 
-import abc
+Of two heads one finds each end by itself (original run_squad_v1.py), the other the end given the beginning (_v2.py).
+"""
+
 import dataclasses
 import functools
 import os
@@ -12,29 +14,43 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import write_json
-from albert_tf.finetuning.cut_texts import describe_cuts
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
-from albert_tf.finetuning.question_answering.spans import SpanOptions, best_candidates, rows_of_questions
+from albert_tf.finetuning.question_answering.spans import (
+    SpanOptions,
+    Spans,
+    best_candidates,
+    best_spans,
+    rows_of_questions,
+)
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.task import CUT, FinetuningTask, describe_cuts
+from albert_tf.modeling import AlbertForConditionalQuestionAnswering, AlbertForQuestionAnswering
+from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
-from albert_tf.objectives.objective import Batch
-from albert_tf.rows.row_file import write_rows
+from albert_tf.objectives.flops import encoder_products
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import encoder_batch_spec
 
 # By which rules the results beside it were computed, which are numbers alone.
 EVAL_SETTINGS_FILE = "eval_settings.json"
 
 # Of features: what a teacher says of the first and of the last piece, float32 [N, S].
 TAUGHT = {"start": "teacher_start_logits", "end": "teacher_end_logits"}
+# Given which first piece the teacher tells the last one, int32 [N], and its logit of no answer.
+_TAUGHT_START, _TAUGHT_NULL = "teacher_start_positions", "teacher_null_logits"
 
 
-class QuestionTask(FinetuningTask):
-    """What question answering is with every head. Examples are `Question`s.
+class QuestionAnswering(FinetuningTask):
+    """The mean of the cross-entropies of the first and of the last piece of the answer. Examples are `Question`s.
+
+    Where these positions are unknown, -1, an example weighs nothing. Accuracies are over the examples that hold the
+    answer; where they are 0, that of [CLS], there is none. No answer is the span from [CLS] to [CLS].
 
     A prediction is a dictionary: "id"; "text", the answer, empty for none; "begin" and "end", where it stands in the
     context, in characters, None for none; "nbest", the best spans and what speaks for them; and, if questions may have
-    no answer, "null_odds", how much speaks for none: above the threshold none is given.
+    no answer, "null_odds", how much speaks for none: above the threshold none is given. They are the logits of no
+    answer less those of the best span.
 
     Args:
         config: Hyper-parameters.
@@ -49,7 +65,9 @@ class QuestionTask(FinetuningTask):
         head: What the setting of this name calls it.
     """
 
-    head: str
+    head = "independent"
+    metric_names = ("start_accuracy", "end_accuracy")
+    loss_coefficients = MappingProxyType({"span_loss": 1.0})
     predictions_file = "predictions.json"
     scores_predictions = True
     setting_types = MappingProxyType({"doc_stride": int, "max_query_length": int, "version_2_with_negative": bool})
@@ -69,13 +87,86 @@ class QuestionTask(FinetuningTask):
         metrics: str = DEFAULT_METRICS,
         on_bad_row: str = "fail",
     ):
-        super().__init__(config)
+        self.config = config
         self.window_options = window_options or WindowOptions()
         self.span_options = span_options or SpanOptions()
         self.may_be_unanswerable = may_be_unanswerable
         self.null_threshold = null_threshold
         self.metrics, self._on_bad_row = metrics, on_bad_row
         self.selection_metric = METRICS[metrics].overlap_name
+
+    def make_model(self, **options):
+        return AlbertForQuestionAnswering(self.config, **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs, both positions, and what a teacher says of each piece."""
+        taught = TAUGHT.values() if self.soft_labels else ()
+        return {
+            **encoder_batch_spec(max_seq_length),
+            "start_positions": tf.TensorSpec([None], tf.int32),
+            "end_positions": tf.TensorSpec([None], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+            **dict.fromkeys(taught, tf.TensorSpec([None, max_seq_length], tf.float32)),
+        }
+
+    def weights(self, batch):
+        """Returns what each example counts, float32 [B], 0 where nobody says what its answer is."""
+        return batch["example_weights"] if self.soft_labels else _known_weights(batch)
+
+    def compute(self, batch, training, dropout_seed, model):
+        return self.compute_spans(batch, training, model(batch, training=training, dropout_seed=dropout_seed))
+
+    def compute_spans(self, batch, training, logits):
+        """Returns the loss, mixed with that of a teacher's answers, and the accuracies of `start_` and `end_logits`."""
+        weights = self.weights(batch) if training else _known_weights(batch)
+        # A text is read in many windows, most of which hold no answer: that [CLS] is found there says little.
+        of_answers = batch["example_weights"] * tf.cast(batch["start_positions"] > 0, tf.float32)
+        sums, accuracies = [], {}
+        for name, taught in TAUGHT.items():
+            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
+            if training and self.soft_labels is not None:
+                padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
+                losses = self._mixed(losses, self.soft_labels.divergence(found, batch[taught], padding), batch)
+            sums.append(tf.reduce_sum(losses * weights))
+            _, accuracies[f"{name}_accuracy"] = weighted_cross_entropy(found, positions, of_answers)
+        return {"span_loss": (0.5 * sum(sums), tf.reduce_sum(weights)), **accuracies}
+
+    def _mixed(self, losses, soft_losses, batch):
+        return self.soft_labels.mix(losses, soft_losses, tf.cast(batch["start_positions"] >= 0, tf.float32))
+
+    def products(self, batch_spec):
+        """Returns those of the encoder, and S 2 H of the head; to align questions takes S^2 2 E + S 3 E^2 more."""
+        max_seq_length = batch_spec["input_ids"].shape[1]
+        head = max_seq_length * 2 * self.config.hidden_size
+        if self.config.question_alignment == "words":
+            size = self.config.embedding_size
+            head += max_seq_length**2 * 2 * size + max_seq_length * 3 * size**2
+        return encoder_products(self.config, max_seq_length, max_seq_length) + head
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the teacher's logits of the first and the last piece, float32 [N, S]."""
+        logits = teacher.compute(teacher.task.outputs, features)
+        return {taught: logits[f"{name}_logits"] for name, taught in TAUGHT.items()}
+
+    def outputs(self, batch, model):
+        """Returns `start_logits` and `end_logits` float32 [B, S]."""
+        logits = model(batch, training=False)
+        return {name: logits[name] for name in ("start_logits", "end_logits")}
+
+    def _find_spans(self, features, outputs, row, is_allowed):
+        """Returns the `Spans` of a window; arguments as for `predict`, and of `find_spans` in `best_candidates`."""
+        first = features["context_positions"][row]
+        text = slice(first, first + len(is_allowed))
+        start_logits, end_logits = outputs["start_logits"][row, text], outputs["end_logits"][row, text]
+        return best_spans(start_logits, end_logits, is_allowed, self.span_options.n_best_size)
+
+    def _null_scores(self, outputs):
+        return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
+
+    def null_odds(self, null_score, best_score):
+        """Returns how much more speaks for no answer than for the best span, 0 where both are as good."""
+        return null_score - best_score
 
     def read(self, path, needs_labels=True):
         questions = read_questions(path, needs_labels, self._on_bad_row)
@@ -97,39 +188,9 @@ class QuestionTask(FinetuningTask):
             return f"{knows[other.may_be_unanswerable]}, but here it is the other way round (version_2_with_negative)"
         return None
 
-    def taught_specs(self, max_seq_length: int | None) -> dict[str, tf.TensorSpec]:
-        """Returns the features of `TAUGHT`; none without a teacher."""
-        names = TAUGHT.values() if self.soft_labels else ()
-        return dict.fromkeys(names, tf.TensorSpec([None, max_seq_length], tf.float32))
-
-    def taught_span_loss(self, batch: Batch, logits: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the sum over examples of the mean loss of both positions, mixed with that of a teacher's answers."""
-        has_label = tf.cast(batch["start_positions"] >= 0, tf.float32)
-        padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
-        total = 0.0
-        for name, taught in TAUGHT.items():
-            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
-            soft_losses = self.soft_labels.divergence(found, batch[taught], padding)
-            mixed = self.soft_labels.mix(losses, soft_losses, has_label)
-            total += 0.5 * tf.reduce_sum(mixed * batch["example_weights"])
-        return total
-
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the windows of `encode_questions`."""
         return encode_questions(examples, tokenizer, max_seq_length, self.window_options)
-
-    @abc.abstractmethod
-    def _find_spans(self, features, outputs, row, is_allowed):
-        """Returns the `Spans` of a window; arguments as for `predict`, and of `find_spans` in `best_candidates`."""
-
-    @abc.abstractmethod
-    def _null_scores(self, outputs):
-        """Returns how much speaks for no answer in each window, [N]."""
-
-    @abc.abstractmethod
-    def null_odds(self, null_score, best_score):
-        """Returns how much more speaks for no answer than for the best span, 0 where both are as good."""
 
     def predict(self, examples, features, outputs):
         find_spans = functools.partial(self._find_spans, features, outputs)
@@ -206,24 +267,23 @@ class QuestionTask(FinetuningTask):
         return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
 
     def reports(self):
-        return {EVAL_SETTINGS_FILE: self._write_settings, ERRORS_FILE: self._write_errors}
+        return {EVAL_SETTINGS_FILE: self._write_settings, **super().reports()}
 
     def _write_settings(self, path, *_):
         write_json(path, {"metrics": self.metrics})
 
-    def _write_errors(self, path, examples, predictions):
-        """Writes a line for each question whose answer is not exactly right, the lowest F1, or ROUGE-W, first."""
-        metrics, wrong = METRICS[self.metrics], []
-        for question, prediction in zip(examples, predictions):
-            answers = [answer.text for answer in question.answers]
-            exact, overlap = metrics.compare(prediction["text"], answers, self.may_be_unanswerable)
-            if exact < 1:
-                texts = [question.question, " | ".join(dict.fromkeys(answers)), prediction["text"]]
-                wrong.append((overlap, [question.id, *texts, f"{100 * overlap:.1f}"]))
-        wrong.sort(key=lambda row: row[0])
-        write_rows(
-            path, [["id", "question", "answers", "prediction", metrics.overlap_name], *(row for _, row in wrong)]
-        )
+    @property
+    def error_columns(self) -> tuple[str, ...]:
+        return "id", "question", "answers", "prediction", METRICS[self.metrics].overlap_name
+
+    def mistake(self, example, prediction):
+        """Returns the question, the answers, the one found, and its F1, or ROUGE-W, of an answer not exactly right."""
+        answers = [answer.text for answer in example.answers]
+        exact, overlap = METRICS[self.metrics].compare(prediction["text"], answers, self.may_be_unanswerable)
+        if exact >= 1:
+            return None
+        texts = example.question, " | ".join(dict.fromkeys(answers)), prediction["text"]
+        return -overlap, [example.id, *texts, f"{100 * overlap:.1f}"]
 
     def write_predictions(self, path, examples, predictions):
         """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.
@@ -288,6 +348,101 @@ class QuestionTask(FinetuningTask):
             "max_query_length": self.window_options.max_query_length,
             "version_2_with_negative": self.may_be_unanswerable,
         }
+
+
+class ConditionalQuestionAnswering(QuestionAnswering):
+    """As `QuestionAnswering`, but the last piece is that given the first, and whether there is an answer is learnt too.
+
+    The cross-entropy of the latter counts half. "null_odds" are the logit that there is no answer, of the window that
+    is surest of one.
+
+    What a teacher says of the last piece is given the first piece of the answer too; where that is unknown, given the
+    one that the teacher finds best.
+    """
+
+    head = "conditional"
+    metric_names = ("start_accuracy", "end_accuracy", "answerability_accuracy")
+    loss_coefficients = MappingProxyType({"span_loss": 1.0, "answerability_loss": 0.5})
+
+    def make_model(self, **options):
+        return AlbertForConditionalQuestionAnswering(self.config, **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns those of `QuestionAnswering`, and what a teacher says of no answer."""
+        dtypes = {_TAUGHT_START: tf.int32, _TAUGHT_NULL: tf.float32} if self.soft_labels else {}
+        taught = {name: tf.TensorSpec([None], dtype) for name, dtype in dtypes.items()}
+        return {**super().batch_spec(max_seq_length), **taught}
+
+    def compute(self, batch, training, dropout_seed, model):
+        is_taught, inputs = training and self.soft_labels is not None, dict(batch)
+        if is_taught:
+            taught, inputs["start_positions"] = inputs.pop(_TAUGHT_NULL), inputs.pop(_TAUGHT_START)
+        logits = model(inputs, training=training, dropout_seed=dropout_seed)
+        results, found = self.compute_spans(batch, training, logits), logits["null_logits"]
+        has_none = tf.cast(tf.equal(batch["start_positions"], 0), tf.float32)
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(has_none, found)
+        if is_taught:
+            soft_losses = self.soft_labels.divergence_of_each(found[:, None], taught[:, None])
+            losses = self._mixed(losses, soft_losses, batch)
+        weights, known = self.weights(batch) if training else _known_weights(batch), _known_weights(batch)
+        is_right = tf.cast(tf.equal(found > 0, has_none > 0), tf.float32)
+        return {
+            **results,
+            "answerability_loss": (tf.reduce_sum(losses * weights), tf.reduce_sum(weights)),
+            "answerability_accuracy": (tf.reduce_sum(is_right * known), tf.reduce_sum(known)),
+        }
+
+    def products(self, batch_spec):
+        """Returns those of `QuestionAnswering`, and of the larger head.
+
+        Of the last positions S H^2 + H^2, of whether there is an answer S H + 2 H^2 + H.
+        """
+        hidden_size, max_seq_length = self.config.hidden_size, batch_spec["input_ids"].shape[1]
+        end = (max_seq_length + 1) * hidden_size**2
+        answerability = max_seq_length * hidden_size + 2 * hidden_size**2 + hidden_size
+        return super().products(batch_spec) + end + answerability
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the teacher's logits of both pieces, float32 [N, S], and of no answer."""
+
+        def compute(batch, model):
+            inputs, known = dict(batch), batch["start_positions"]
+            del inputs["start_positions"]
+            best = tf.argmax(model(inputs, training=False)["start_logits"], axis=-1, output_type=tf.int32)
+            starts = tf.where(known >= 0, known, best)
+            return {**model({**inputs, "start_positions": starts}, training=False), _TAUGHT_START: starts}
+
+        outputs = teacher.compute(compute, features)
+        logits = {taught: outputs[f"{name}_logits"] for name, taught in TAUGHT.items()}
+        return {**logits, _TAUGHT_START: outputs[_TAUGHT_START], _TAUGHT_NULL: outputs["null_logits"]}
+
+    def outputs(self, batch, model):
+        """Returns what `AlbertForConditionalQuestionAnswering.search` finds."""
+        options = self.span_options
+        return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
+
+    def _find_spans(self, features, outputs, row, is_allowed):
+        first = features["context_positions"][row]
+        ends = outputs["end_positions"][row] - first
+        starts = np.broadcast_to(outputs["start_positions"][row][:, None] - first, ends.shape)
+        scores = outputs["start_log_probs"][row][:, None] + outputs["end_log_probs"][row]
+        # Where there are too few spans, and where outputs were filled up, are positions outside the text.
+        lengths = ends - starts
+        is_span = (starts >= 0) & (lengths >= 0) & (lengths < is_allowed.shape[1]) & (ends < len(is_allowed))
+        starts, lengths, scores = starts[is_span], lengths[is_span], scores[is_span]
+        is_span = is_allowed[starts, lengths] & (scores > IMPOSSIBLE / 2)
+        return Spans(starts[is_span], (starts + lengths)[is_span], scores[is_span])
+
+    def _null_scores(self, outputs):
+        return outputs["null_logits"]
+
+    def null_odds(self, null_score, best_score):
+        return null_score
+
+
+def _known_weights(batch):
+    """Returns the weights of the examples, float32 [B], 0 where the answer's position is unknown."""
+    return batch["example_weights"] * tf.cast(batch["start_positions"] >= 0, tf.float32)
 
 
 def _percent(values):

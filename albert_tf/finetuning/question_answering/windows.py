@@ -13,6 +13,7 @@ from albert_tf.finetuning.task import CUT, Features
 from albert_tf.text_windows import window_borders
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
+from albert_tf.tokenization.model_inputs import pack_arrays
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # The position of an answer that is not known: such a window has no part in the loss.
@@ -84,24 +85,22 @@ def encode_questions(
     num_special = vocabulary.num_special(2)
     if max_seq_length < num_special + 2:
         raise InputError(f"max_seq_length must be at least {num_special + 2}. Received: {max_seq_length}")
-    cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
-    separators = [sep] * vocabulary.num_separators
     max_query_length = min(options.max_query_length, (max_seq_length - num_special) // 2)
     queries = tokenizer.encode_ids([question.question for question in questions])
     pieces_cut = np.maximum(queries.row_lengths().numpy() - max_query_length, 0).astype(np.int32)
     queries = queries[:, :max_query_length].to_list()
     contexts = _encode_contexts(questions, tokenizer)
 
-    windows = []
+    windows, parts = [], []
     for index, (question, query) in enumerate(zip(questions, queries)):
-        num_pieces, room = len(contexts[question.context].ids), max_seq_length - num_special - len(query)
-        windows.extend((index, begin, end) for begin, end in window_borders(num_pieces, room, options.doc_stride))
+        ids, room = contexts[question.context].ids, max_seq_length - num_special - len(query)
+        for begin, end in window_borders(len(ids), room, options.doc_stride):
+            windows.append((index, begin, end))
+            parts.append((query, ids[begin:end]))
     columns = np.array(windows, np.int32)
     count = len(windows)
     features = {
-        "input_ids": np.full([count, max_seq_length], pad, np.int32),
-        "input_mask": np.zeros([count, max_seq_length], np.int32),
-        "segment_ids": np.zeros([count, max_seq_length], np.int32),
+        **pack_arrays(list(zip(*parts)), vocabulary, max_seq_length),
         "start_positions": np.zeros(count, np.int32),
         "end_positions": np.zeros(count, np.int32),
         "question_indices": columns[:, 0],
@@ -114,11 +113,6 @@ def encode_questions(
     answers = [_find_answer(question, contexts[question.context]) for question in questions]
     for row, (index, begin, end) in enumerate(windows):
         context, position = contexts[questions[index].context], features["context_positions"][row]
-        length = position + end - begin + 1
-        ids = [cls, *queries[index], *separators, *context.ids[begin:end], sep]
-        features["input_ids"][row, :length] = ids
-        features["input_mask"][row, :length] = 1
-        features["segment_ids"][row, position:length] = 1
         features["context_offsets"][row] = context.offsets[begin:end]
         pieces, features["is_on_borders"][row] = answers[index]
         if pieces is None:

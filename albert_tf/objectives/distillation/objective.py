@@ -11,10 +11,7 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, bias_of, visible_keys
 from albert_tf.modeling.pretrained import read_config
 from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
-from albert_tf.objectives.distillation.layers import Layers
-from albert_tf.objectives.distillation.lesson import Lesson, Reading
-from albert_tf.objectives.distillation.logits import Logits
-from albert_tf.objectives.distillation.relations import Relations
+from albert_tf.objectives.distillation.lessons import LESSONS, Reading
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
@@ -24,7 +21,6 @@ from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.setting_checks import check_number
 from albert_tf.settings import RARE, Settings, setting
 
-LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 TEACHER = "teacher"
 
 
@@ -76,7 +72,6 @@ class Distillation(Objective):
 
     title = "pre-training loss"
     carries_vocabulary = True
-    frozen_models = (TEACHER,)
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, settings = config, options.settings
@@ -97,6 +92,7 @@ class Distillation(Objective):
         self._are_halves = options.packing is not None and options.packing.name == "halves"
         self._layers = parse_layers(settings["student_layers"]) if settings["student_layers"] else ()
         self.teacher_folder = settings[TEACHER]
+        self.frozen_models = {TEACHER: self.teacher_folder}
         self._source = f"`{TEACHER}={self.teacher_folder}`"
         self.teacher_config = _read_teacher(self.teacher_folder, self._source) if self.teacher_folder else None
         _check_model(config, "the student")
@@ -107,7 +103,6 @@ class Distillation(Objective):
             self._lesson.check(config, self.teacher_config, self._source)
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining`."""
         return AlbertForPreTraining(self.config, **options)
 
     def make_models(self, **options):
@@ -120,9 +115,6 @@ class Distillation(Objective):
         kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
         models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
         return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
-
-    def sources(self):
-        return {TEACHER: self.teacher_folder}
 
     def begin(self, model):
         """Assigns the layers that `student_layers` names."""
@@ -196,7 +188,7 @@ class Distillation(Objective):
         return bias_of(visible_keys(bias, documents, False, None))
 
     def identity(self):
-        """Returns name and settings; the teacher is told by its content. See `Objective`."""
+        """Returns name and settings; the teacher is told by its content."""
         return {**super().identity(), **{name: value for name, value in self._settings.items() if name != TEACHER}}
 
     def untouched(self, model):

@@ -1,4 +1,4 @@
-"""Answers to questions with their places in the text, inside a graph; the same as `QuestionTask.predict` gives."""
+"""Answers to questions with their places in the text, inside a graph; the same as `QuestionAnswering.predict` gives."""
 
 import typing
 

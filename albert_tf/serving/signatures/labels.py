@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT, LENGTHS
-from albert_tf.finetuning.long_texts import NUM_SPECIAL
+from albert_tf.finetuning.labelled_text import NUM_SPECIAL
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import count_up, slices
 

@@ -29,7 +29,9 @@ def load_frozen_models(
         InputError: A folder holds no such model, lacks some of its weights or never trained them, or is of another
             vocabulary.
     """
-    for name, folder in objective.sources().items():
+    for name, folder in objective.frozen_models.items():
+        if not folder:
+            continue
         source, model = f"`{name}={folder}`", models[name]
         if tokenizer is not None:
             _check_pieces(folder, source, model, tokenizer)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
+from albert_tf.finetuning import ConditionalQuestionAnswering, QuestionAnswering
 
 
 def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
@@ -21,7 +21,7 @@ def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
     def model(inputs, training, dropout_seed):
         return {"start_logits": tf.constant(start_logits), "end_logits": tf.constant(end_logits)}
 
-    objective = AnswerSpan(AlbertConfig(vocab_size=30))
+    objective = QuestionAnswering(AlbertConfig(vocab_size=30))
     results = objective.compute(batch, training=True, dropout_seed=None, model=model)
     assert set(results) == {*objective.loss_coefficients, *objective.metric_names}
 
@@ -52,7 +52,7 @@ def test_where_there_may_be_no_answer_losses_are_those_of_both_ends_and_of_wheth
         logits = {"start_logits": start_logits, "end_logits": end_logits, "null_logits": null_logits}
         return {name: tf.constant(values) for name, values in logits.items()}
 
-    objective = ConditionalAnswerSpan(AlbertConfig(vocab_size=30))
+    objective = ConditionalQuestionAnswering(AlbertConfig(vocab_size=30))
     results = objective.compute(batch, training=True, dropout_seed=None, model=model)
     assert set(results) == {*objective.loss_coefficients, *objective.metric_names}
     assert objective.loss_coefficients == {"span_loss": 1.0, "answerability_loss": 0.5}
