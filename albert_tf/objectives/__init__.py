@@ -12,7 +12,6 @@ from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
 from albert_tf.objectives.pretraining import composed
-from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     OBJECTIVES,
@@ -50,7 +49,6 @@ __all__ = [
     "OBJECTIVES",
     "AnswerSpan",
     "ConditionalAnswerSpan",
-    "DataOptions",
     "Objective",
     "Setting",
     "all_settings",

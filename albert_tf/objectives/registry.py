@@ -1,14 +1,15 @@
 """The objectives of pre-training by name, and the packings that each takes."""
 
 import collections.abc
-import dataclasses
+import types
 import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.objectives.languages import check_languages
 from albert_tf.objectives.objective import Objective
-from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
 
 
@@ -27,6 +28,12 @@ class Setting(typing.NamedTuple):
     default: typing.Any
     help: str
     names_model: bool = False
+
+
+# Values of settings, by name.
+Settings = collections.abc.Mapping[str, typing.Any]
+# Makes an objective of a model's config and, by name, what else `make_objective` knows.
+MakeObjective = collections.abc.Callable[..., Objective]
 
 
 class Registered(typing.NamedTuple):
@@ -56,7 +63,8 @@ def register(
 
     Args:
         name: The name.
-        make: Given the model's config and the `DataOptions`, returns the objective.
+        make: Returns the objective, given the model's config, and `settings`, `packing`, `masking`, `languages` and
+            `entities` by name, as `make_objective` takes them: `def make(config, settings, **others)` suffices.
         packings: The names of the packings that it takes, the usual one first.
         settings: What is to be decided of it.
     """
@@ -104,7 +112,13 @@ def check_packing(name: str, packing: Packing) -> None:
 
 
 def make_objective(
-    name: str | None, config: AlbertConfig, packing: Packing | None = None, options: DataOptions | None = None
+    name: str | None,
+    config: AlbertConfig,
+    packing: Packing | None = None,
+    settings: Settings = types.MappingProxyType({}),
+    masking: MaskingOptions | None = None,
+    languages: tuple[str, ...] | None = None,
+    entities: KnownEntities | None = None,
 ) -> Objective:
     """Returns an objective by name.
 
@@ -112,7 +126,11 @@ def make_objective(
         name: Its name; None for the default of the packing.
         config: Hyper-parameters of the model.
         packing: Of the data; None for the objective's usual one.
-        options: Of the data.
+        settings: Values of those that the objective was registered with, by name; defaults of the others are added.
+        masking: How records are masked; None where there are none, as for a plan.
+        languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
+            there are no data.
+        entities: Those that the model is to know; None where there are none, or no data.
 
     Raises:
         InputError: There is no such objective, it doesn't take the packing or a setting, or model and data don't have
@@ -124,14 +142,19 @@ def make_objective(
         raise InputError(f"`objective={name}` is not known; use one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
-    options = options or DataOptions()
-    if options.languages is not None:
-        check_languages(config, options.languages)
+    if languages is not None:
+        check_languages(config, languages)
     known = {setting.name: setting.default for setting in OBJECTIVES[name].settings}
-    unknown = [setting for setting in options.settings if setting not in known]
+    unknown = [setting for setting in settings if setting not in known]
     if unknown:
         raise InputError(f"`{unknown[0]}` has no meaning for `objective={name}`; leave it out")
-    options = dataclasses.replace(options, packing=packing, settings={**known, **options.settings})
-    objective = OBJECTIVES[name].make(config, options)
+    objective = OBJECTIVES[name].make(
+        config,
+        settings={**known, **settings},
+        packing=packing,
+        masking=masking or MaskingOptions(),
+        languages=languages,
+        entities=entities,
+    )
     objective.name = name
     return objective

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.mentions.known_entities import KnownEntities
-from albert_tf.objectives import DataOptions, Objective, make_objective
+from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.languages import all_languages
@@ -36,14 +36,10 @@ def objective_of(
     Raises:
         InputError: There is no such objective, or it doesn't take these examples or a setting.
     """
-    options = DataOptions(
-        shards.train_options.max_predictions_per_seq,
-        shards.masking,
-        settings,
-        all_languages(shards.sources),
-        entities=entities,
+    languages = all_languages(shards.sources)
+    return make_objective(
+        name or shards.objective, config, shards.packing, settings, shards.masking, languages, entities
     )
-    return make_objective(name or shards.objective, config, shards.packing, options)
 
 
 def make_phase(

@@ -125,8 +125,8 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
             "piece alone what replaces it; make the shards anew"
         )
     try:
-        return MaskingOptions(**options) if options else None
-    except TypeError as error:
+        return MaskingOptions(options.pop("max_predictions_per_seq"), **options, tokens=None) if options else None
+    except (KeyError, TypeError) as error:
         raise InputError(
             f"{source}, of version {manifest.get('version')}, has masking_options that this version of albert_tf "
             "doesn't know; use that version"
@@ -134,8 +134,10 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
 
 
 def written_masking_options(options: MaskingOptions) -> dict:
-    """Returns how the builder masks, as the manifest holds it."""
-    return {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
+    """Returns how the builder masks, as the manifest holds it: without the tokens, which lie beside it."""
+    written = {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
+    del written["tokens"]
+    return written
 
 
 def manifest_identity(manifest: dict) -> str:

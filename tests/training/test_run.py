@@ -12,9 +12,10 @@ from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.objectives.pretraining import Pretraining
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.run_folder.guard import read_settings
@@ -23,7 +24,7 @@ from albert_tf.training.settings import result_settings
 pytestmark = pytest.mark.slow
 
 BATCH_SIZE = 4
-OBJECTIVE = make_objective("albert", CONFIG, options=DataOptions(4))
+OBJECTIVE = make_objective("albert", CONFIG, masking=MaskingOptions(4))
 SETTINGS = RunSettings(
     num_train_steps=6,
     train_batch_size=BATCH_SIZE,
@@ -226,6 +227,6 @@ def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
 
 
 def test_run_of_another_objective_is_refused(finished):
-    other = make_objective("roberta", CONFIG, options=DataOptions(4))
+    other = make_objective("roberta", CONFIG, masking=MaskingOptions(4))
     with pytest.raises(InputError, match="its objective is albert, and now roberta"):
         TrainingRun(finished[1], other, other.make_model(), SETTINGS).train(make_phase())

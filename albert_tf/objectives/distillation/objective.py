@@ -17,9 +17,11 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.pretraining_loss import States
 from albert_tf.objectives.refusals import refuse_entities
-from albert_tf.objectives.registry import Setting
+from albert_tf.objectives.registry import Setting, Settings
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.packing import Packing
 from albert_tf.setting_checks import check_number
 
 LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
@@ -53,7 +55,9 @@ class Distillation(Objective):
 
     Args:
         config: Hyper-parameters of the student, the model that the run is for.
-        options: Of the data, and the values of `SETTINGS`. Without a teacher there is a model, but nothing to train.
+        settings: The values of `SETTINGS`. Without a teacher there is a model, but nothing to train.
+        masking: How to mask.
+        packing: How examples are packed.
 
     Raises:
         InputError: There is no such lesson or teacher, a setting is for another lesson, or the two models can't be
@@ -64,8 +68,8 @@ class Distillation(Objective):
     carries_vocabulary = True
     frozen_models = (TEACHER,)
 
-    def __init__(self, config: AlbertConfig, options: DataOptions):
-        self.config, settings = config, options.settings
+    def __init__(self, config: AlbertConfig, settings: Settings, masking: MaskingOptions, packing: Packing, **others):
+        self.config = config
         name = settings["distillation"]
         if name not in LESSONS:
             raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
@@ -75,12 +79,12 @@ class Distillation(Objective):
         weight = settings["masked_lm_weight"]
         check_number("masked_lm_weight", weight, "from 0 on, or -1", lambda value: value >= 0 or value == -1)
         weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
-        self._masked_lm = MaskedLM(config, options) if weight else None
+        self._masked_lm = MaskedLM(config, masking) if weight else None
         masked_lm = {self._masked_lm.loss_name: weight} if weight else {}
         self.loss_coefficients = masked_lm | self._lesson.coefficients
         self.metric_names = (*(self._masked_lm.metric_names if weight else ()), *self._lesson.metric_names)
         self.fills_masks = bool(weight) or self._lesson.reads_guesses
-        self._are_halves = options.packing is not None and options.packing.name == "halves"
+        self._are_halves = packing.name == "halves"
         self._layers = parse_layers(settings["student_layers"]) if settings["student_layers"] else ()
         self.teacher_folder = settings[TEACHER]
         self._source = f"`{TEACHER}={self.teacher_folder}`"

@@ -18,7 +18,6 @@ from albert_tf.pretraining_data.build.mentions import save_names
 from albert_tf.pretraining_data.build.publishing import find_old_shards
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
@@ -47,7 +46,7 @@ def prepare(
         InputError: A special token is missing, the options contradict the names or one another, or the manifest of an
             earlier build can't be read.
     """
-    MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+    options.masking_options.with_tokens_of(tokenizer.vocabulary)
     _check_mentions(options, names)
     find_old_shards(os.path.dirname(train_paths[0]))
     if not held_out_paths:
