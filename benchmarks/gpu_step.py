@@ -51,13 +51,14 @@ def write_programs() -> None:
     """Writes our step, for a GPU that has cuDNN's attention, and what checks that attention."""
     from albert_tf.config import AlbertConfig
     from albert_tf.files import write_text
-    from albert_tf.objectives import DataOptions, make_objective
+    from albert_tf.objectives import make_objective
+    from albert_tf.pretraining_data.masking import MaskingOptions
     from albert_tf.tpu.steps import lower_step
     from albert_tf.training.devices.whole_step import WholeStepStrategy
 
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    objective = make_objective("albert", config, options=DataOptions(FLAGS.max_predictions_per_seq))
+    objective = make_objective("albert", config, masking=MaskingOptions(FLAGS.max_predictions_per_seq))
     shape = FLAGS.train_batch_size, FLAGS.max_seq_length
     strategy = WholeStepStrategy("/cpu:0")
     strategy.runs_cudnn_attention = True  # what the program is for, not what this machine has

@@ -28,8 +28,9 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.masking import MaskingOptions
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -48,7 +49,7 @@ CHIP_FLOPS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
 def examples_needed(max_seq_length, max_predictions_per_seq):
     """Returns how many examples a second the chips of one host take when they train ALBERT-base."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", "albert_base_v2.json"))
-    objective = make_objective("albert", config, options=DataOptions(max_predictions_per_seq))
+    objective = make_objective("albert", config, masking=MaskingOptions(max_predictions_per_seq))
     flops = objective.flops(with_batch_size(objective.batch_spec(max_seq_length), 1))
     return CHIPS_PER_HOST * CHIP_FLOPS_PER_SECOND * UTILISATION / flops
 
@@ -85,7 +86,7 @@ def measure(folder):
     serialized = next(iter(tf.data.TFRecordDataset(shards.train_paths).batch(FLAGS.batch_size)))
     features = parse(serialized, options)
     parse_batch = tf.function(lambda: parse(serialized, options), autograph=False)
-    mask = tf.function(lambda seed: mask_batch(features, *shards.masking, seed), autograph=False)
+    mask = tf.function(lambda seed: mask_batch(features, shards.masking, seed), autograph=False)
     numbers = range(FLAGS.num_batches)
     stages = {"all": lambda: collections.deque(batches, 0), "parsing": lambda: [parse_batch() for _ in numbers]}
     if not options.is_static:

@@ -21,12 +21,11 @@ import tensorflow as tf
 from absl import app, flags
 
 from albert_tf.config import AlbertConfig
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.distillation.lessons import LESSONS
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.pretraining_data.masking import Masking, MaskingOptions
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
@@ -65,10 +64,10 @@ def make_steps(name, config):
     length = FLAGS.max_seq_length
     tokens = MaskingTokens(4, (2, 3), np.arange(5, config.vocab_size, dtype=np.int32))
     predictions = int(np.ceil(FLAGS.masked_lm_prob * length))
-    masking = Masking(MaskingOptions(predictions, FLAGS.masked_lm_prob), tokens)
+    masking = MaskingOptions(predictions, FLAGS.masked_lm_prob, tokens=tokens)
     taught = {"teacher": FLAGS.teacher, "distillation": name} if name in LESSONS else {}
-    options, packing = DataOptions(predictions, masking, settings=taught), FLAGS.packing and PACKINGS[FLAGS.packing]
-    objective, strategy = make_objective("distil" if taught else name, config, packing, options), make_strategy()
+    packing, strategy = FLAGS.packing and PACKINGS[FLAGS.packing], make_strategy()
+    objective = make_objective("distil" if taught else name, config, packing, taught, masking)
     with strategy.scope():
         models = objective.make_models(dtype=FLAGS.dtype)
         variables = learnt_variables(objective, models)

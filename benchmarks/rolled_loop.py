@@ -18,7 +18,8 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import compile_program
 from albert_tf.tpu.steps import lower_step
@@ -61,7 +62,7 @@ def rolled(blocks_in_a_body: int):
 def main(_):
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    objective = make_objective("albert", config, options=DataOptions(76))
+    objective = make_objective("albert", config, masking=MaskingOptions(76))
     stack = encoder.AlbertEncoder._apply_blocks
     variants = {"stack": stack, **{f"loop, {count} in its body": rolled(count) for count in (1, 2, 4)}}
     for name, apply_blocks in variants.items():

@@ -27,8 +27,9 @@ from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
 from albert_tf.modeling.kernels.shared_weights import weights_of
-from albert_tf.objectives import DataOptions, Objective, make_objective
+from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
 from albert_tf.tpu.steps import lower_step, zeros
@@ -100,7 +101,7 @@ def compile_without(config: AlbertConfig, kernel: str) -> CompiledStep:
 
 def objective(config: AlbertConfig) -> Objective:
     """Returns what is learnt."""
-    return make_objective("albert", config, options=DataOptions(FLAGS.max_predictions_per_seq))
+    return make_objective("albert", config, masking=MaskingOptions(FLAGS.max_predictions_per_seq))
 
 
 def compile_keras_hub(config: AlbertConfig) -> CompiledStep:

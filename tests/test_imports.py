@@ -70,7 +70,7 @@ MAY_IMPORT = {
     "checkpoint_files asked_texts "
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
-    "tpu": f"{BASE} child_process modeling optimization objectives training finetuning",
+    "tpu": f"{BASE} child_process pretraining_data modeling optimization objectives training finetuning",
     "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}

@@ -92,7 +92,7 @@ def define_flags():
         "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.",
         1,
     )
-    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces masked.", 0.001, 0.9)
+    flags.DEFINE_float("masked_lm_prob", MaskingOptions.masked_lm_prob, "Share of pieces masked.", 0.001, 0.9)
     flags.DEFINE_float(
         "short_seq_prob",
         None,

@@ -8,7 +8,6 @@ from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
 from albert_tf.objectives.pretraining import composed
-from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     OBJECTIVES,
@@ -43,7 +42,6 @@ register("translation", composed(TranslationLM), ["translation_pairs"])
 __all__ = [
     "DEFAULT_OBJECTIVE",
     "OBJECTIVES",
-    "DataOptions",
     "Objective",
     "check_packing",
     "composed",

@@ -27,8 +27,8 @@ class CausalLM(PretrainingLoss):
     predicts_next = True
     further_metrics = ("bits_per_character",)
 
-    def __init__(self, config, options):
-        super().__init__(config, options)
+    def __init__(self, config, **others):
+        super().__init__(config)
         refuse_entities(config, "causal")
         if not config.is_causal:
             raise InputError(

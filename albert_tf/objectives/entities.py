@@ -4,10 +4,11 @@ import dataclasses
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.objectives.entity_prediction import EntityPrediction
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.pretraining import Pretraining
-from albert_tf.objectives.pretraining_loss import DataOptions
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.settings import RARE, Settings, setting
 
 ENTITY_VECTORS = "entity_vectors"
@@ -27,22 +28,31 @@ class Entities(Pretraining):
 
     Args:
         config: Hyper-parameters of the model.
-        options: Of the data, the entities among them. Without data there is a model, but nothing to train.
+        masking: How to mask.
+        entities: Those of the data. Without data there is a model, but nothing to train.
+        languages: Those of the data; None where there are no data.
 
     Raises:
         InputError: The model knows no entities, or there are data and it is not said which ones it knows.
     """
 
-    def __init__(self, config: AlbertConfig, options: DataOptions):
-        has_data = options.languages is not None
-        if not config.num_entities or (has_data and options.entities is None):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        masking: MaskingOptions,
+        entities: KnownEntities | None,
+        languages: tuple[str, ...] | None,
+        **others,
+    ):
+        has_data = languages is not None
+        if not config.num_entities or (has_data and entities is None):
             known = "was trained with" if config.num_entities else "is to know"
             raise InputError(
                 f"`objective=entities` needs the entities that the model {known}; name the folder of their "
                 f"entities.txt and entity_vectors.npy with `{ENTITY_VECTORS}`"
             )
-        super().__init__(config, [MaskedLM(config, options), EntityPrediction(config, options)])
-        self._known = options.entities
+        super().__init__(config, [MaskedLM(config, masking), EntityPrediction(config, entities)])
+        self._known = entities
         # No packing knows how often an entity can be guessed; the loss measures it itself.
         self.blind_metric = None
 

@@ -19,7 +19,12 @@ _FOLD = 43  # tells what is drawn here from what masks are drawn by
 
 
 class EntityPrediction(PretrainingLoss):
-    """The cross-entropy of mentioned entities, among the distinct ones of a replica's batch, or of a part of it."""
+    """The cross-entropy of mentioned entities, among the distinct ones of a replica's batch, or of a part of it.
+
+    Args:
+        config: Hyper-parameters.
+        entities: Those that the model knows; None where there are no data.
+    """
 
     name = "entity"
     further_metrics = ("entity_unseen_accuracy", "entity_blind_accuracy")
@@ -27,8 +32,12 @@ class EntityPrediction(PretrainingLoss):
     reads_all_states = True
     compares_examples = True
 
+    def __init__(self, config, entities):
+        super().__init__(config)
+        self._known = entities
+
     def prepare(self, features, seed):
-        known = self.options.entities
+        known = self._known
         mentioned, _ = find_sequences(known.trie, known.sizes, original_ids(features))
         most = most_mentions(features["input_ids"].shape[1])
         positions = tf.math.top_k(tf.cast(mentioned > 0, tf.int32), most).indices  # of equals the first

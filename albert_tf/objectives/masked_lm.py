@@ -2,30 +2,39 @@
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives.pretraining_loss import PretrainingLoss
-from albert_tf.pretraining_data.masking import default_max_predictions, mask_batch
-
-_MASKED_LM_PROB = 0.15
+from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions, mask_batch
 
 
 class MaskedLM(PretrainingLoss):
-    """The cross-entropy of masked pieces, over the whole vocabulary."""
+    """The cross-entropy of masked pieces, over the whole vocabulary.
+
+    Args:
+        config: Hyper-parameters.
+        masking: How to mask records that are not masked yet.
+    """
 
     name = "masked_lm"
     fills_masks = True
 
+    def __init__(self, config: AlbertConfig, masking: MaskingOptions, **others):
+        super().__init__(config)
+        self._masking = masking
+
     def prepare(self, features, seed):
         if "masked_lm_positions" in features:
             return {}
-        if self.options.masking is None:
+        if self._masking.tokens is None:
             raise InputError("the records are not masked, and it is not known how to mask them")
-        masked = mask_batch(features, *self.options.masking, seed)
+        masked = mask_batch(features, self._masking, seed)
         return {name: masked[name] for name in ("input_ids", *self._names)}
 
     def batch_spec(self, max_seq_length):
-        predictions = self.options.max_predictions_per_seq or default_max_predictions(max_seq_length, _MASKED_LM_PROB)
+        predictions = self._masking.max_predictions_per_seq
+        predictions = predictions or default_max_predictions(max_seq_length, self._masking.masked_lm_prob)
         dtypes = (tf.int32, tf.int32, tf.float32)
         return {name: tf.TensorSpec([None, predictions], dtype) for name, dtype in zip(self._names, dtypes)}
 

@@ -36,8 +36,8 @@ class MatchingHalves(PretrainingLoss):
     compares_examples = True
     separates_documents = True
 
-    def __init__(self, config, options):
-        super().__init__(config, options)
+    def __init__(self, config, **others):
+        super().__init__(config)
         refuse_entities(config, "halves")
 
     def prepare(self, features, seed):

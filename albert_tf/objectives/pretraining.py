@@ -1,5 +1,7 @@
 """Pre-training: one encoder, read by the losses that make up a published system."""
 
+import collections.abc
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
@@ -7,7 +9,7 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
+from albert_tf.objectives.pretraining_loss import PretrainingLoss, States
 from albert_tf.objectives.refusals import refuse_causal
 
 # What a model has for pre-training, whether a loss reads it or not.
@@ -114,10 +116,6 @@ class Pretraining(Objective):
         return sum(loss.uncounted_flops(batch_spec) for loss in self._losses)
 
 
-def composed(*losses: type[PretrainingLoss]) -> MakeObjective:
-    """Returns what makes an objective of these losses."""
-
-    def make(config: AlbertConfig, options: DataOptions) -> Pretraining:
-        return Pretraining(config, [loss(config, options) for loss in losses])
-
-    return make
+def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pretraining]:
+    """Returns what makes an objective of these losses; see `register`."""
+    return lambda config, **others: Pretraining(config, [loss(config, **others) for loss in losses])

@@ -1,40 +1,13 @@
 """What a pre-training objective is composed of: losses that read one encoder's output."""
 
 import abc
-import collections.abc
-import dataclasses
 import typing
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
-from albert_tf.pretraining_data.masking import Masking
-from albert_tf.pretraining_data.packing import Packing
-
-
-@dataclasses.dataclass(frozen=True)
-class DataOptions:
-    """What an objective must know of the records that it learns from, and its own settings.
-
-    Attributes:
-        max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
-        masking: How to mask records that are not masked yet; None where all are.
-        settings: Values of the settings that the objective was registered with, by name.
-        languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
-            there are no data, as for a plan.
-        packing: How their examples are packed; `make_objective` fills it in.
-        entities: Those that the model is to know; None where there are none, or no data.
-    """
-
-    max_predictions_per_seq: int | None = None
-    masking: Masking | None = None
-    settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
-    languages: tuple[str, ...] | None = None
-    packing: Packing | None = None
-    entities: KnownEntities | None = None
 
 
 class States(typing.NamedTuple):
@@ -57,7 +30,7 @@ class PretrainingLoss(abc.ABC):
 
     Args:
         config: Hyper-parameters.
-        options: Of the data.
+        others: What `register` says; a loss takes what it needs of it.
 
     Attributes:
         name: What its metrics' names begin with: `name`_loss and `name`_accuracy.
@@ -79,8 +52,8 @@ class PretrainingLoss(abc.ABC):
     fills_masks: bool = False
     predicts_next: bool = False
 
-    def __init__(self, config: AlbertConfig, options: DataOptions):
-        self.config, self.options = config, options
+    def __init__(self, config: AlbertConfig, **others):
+        self.config = config
 
     @property
     def loss_name(self) -> str:
@@ -128,7 +101,3 @@ class PretrainingLoss(abc.ABC):
     def uncounted_flops(self, batch_spec: BatchSpec) -> int:
         """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
         return 0
-
-
-# Makes an objective of a model's config and what is to be known of the data.
-MakeObjective = collections.abc.Callable[[AlbertConfig, DataOptions], typing.Any]

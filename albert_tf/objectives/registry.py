@@ -1,16 +1,20 @@
 """The objectives of pre-training by name, and the packings that each takes."""
 
 import collections.abc
-import dataclasses
+import types
 import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.mentions.known_entities import KnownEntities
 from albert_tf.objectives.languages import check_languages
 from albert_tf.objectives.objective import Objective
-from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
 from albert_tf.settings import Setting, Settings, settings_of
+
+# Makes an objective of a model's config and, by name, what else `make_objective` knows.
+MakeObjective = collections.abc.Callable[..., Objective]
 
 
 class Registered(typing.NamedTuple):
@@ -38,7 +42,8 @@ def register(name: str, make: MakeObjective, packings: list[str], settings: type
 
     Args:
         name: The name.
-        make: Given the model's config and the `DataOptions`, returns the objective.
+        make: Returns the objective, given the model's config, and `settings`, `packing`, `masking`, `languages` and
+            `entities` by name, as `make_objective` takes them: `def make(config, settings, **others)` suffices.
         packings: The names of the packings that it takes, the usual one first.
         settings: What is to be decided of it: a frozen dataclass of `setting`s, which are flags from then on.
     """
@@ -91,7 +96,13 @@ def check_packing(name: str, packing: Packing) -> None:
 
 
 def make_objective(
-    name: str | None, config: AlbertConfig, packing: Packing | None = None, options: DataOptions | None = None
+    name: str | None,
+    config: AlbertConfig,
+    packing: Packing | None = None,
+    settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
+    masking: MaskingOptions | None = None,
+    languages: tuple[str, ...] | None = None,
+    entities: KnownEntities | None = None,
 ) -> Objective:
     """Returns an objective by name.
 
@@ -99,7 +110,11 @@ def make_objective(
         name: Its name; None for the default of the packing.
         config: Hyper-parameters of the model.
         packing: Of the data; None for the objective's usual one.
-        options: Of the data.
+        settings: Values of those that the objective was registered with, by name; defaults of the others are added.
+        masking: How records are masked; None where there are none, as for a plan.
+        languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
+            there are no data.
+        entities: Those that the model is to know; None where there are none, or no data.
 
     Raises:
         InputError: There is no such objective, it doesn't take the packing or a setting, or model and data don't have
@@ -111,15 +126,18 @@ def make_objective(
         raise InputError(f"`objective={name}` is not known; use one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
-    options = options or DataOptions()
-    if options.languages is not None:
-        check_languages(config, options.languages)
-    unknown = [each for each in options.settings if each not in own_settings(name)]
+    if languages is not None:
+        check_languages(config, languages)
+    unknown = [each for each in settings if each not in own_settings(name)]
     if unknown:
         raise InputError(f"`{unknown[0]}` has no meaning for `objective={name}`; leave it out")
-    settings = OBJECTIVES[name].settings(**options.settings)
-    values = {each: getattr(settings, each) for each in own_settings(name)}
-    options = dataclasses.replace(options, packing=packing, settings=values)
-    objective = OBJECTIVES[name].make(config, options)
+    objective = OBJECTIVES[name].make(
+        config,
+        settings=OBJECTIVES[name].settings(**settings),
+        packing=packing,
+        masking=masking or MaskingOptions(),
+        languages=languages,
+        entities=entities,
+    )
     objective.name = name
     return objective

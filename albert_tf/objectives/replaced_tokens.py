@@ -25,8 +25,9 @@ from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.pretraining_loss import States
 from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.settings import RARE, Settings, setting
 
 # The logits of having been replaced are counted in so many bins, of real pieces and of replaced ones. Bins are narrow
@@ -64,7 +65,8 @@ class ReplacedTokens(Objective):
 
     Args:
         config: Hyper-parameters of the discriminator, the model that the run is for.
-        options: Of the data, and the values of `ElectraSettings`.
+        settings: Of the generator, and how its loss is weighted.
+        masking: How to mask.
 
     Raises:
         InputError: The generator can't have that size, the weight is no number above 0, or the model is causal, has
@@ -81,29 +83,29 @@ class ReplacedTokens(Objective):
     # What is drawn for an example depends on its place in the batch.
     compares_examples = True
 
-    def __init__(self, config: AlbertConfig, options: DataOptions):
+    def __init__(self, config: AlbertConfig, settings: ElectraSettings, masking: MaskingOptions, **others):
         self.config = config
         refuse_languages(config, "electra")
         refuse_entities(config, "electra")
         refuse_causal(config, "electra")
-        self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
+        self._size, self._is_shared = settings.generator_size, settings.share_generator
         if self._is_shared and self._size != ElectraSettings().generator_size:
             raise InputError(
                 "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
                 "one of them out"
             )
-        self._is_disentangled = options.settings["disentangled_embeddings"]
+        self._is_disentangled = settings.disentangled_embeddings
         if self._is_shared and self._is_disentangled:
             raise InputError(
                 "`share_generator` makes the model its own generator, so there are no two embeddings for "
                 "`disentangled_embeddings` to tell apart; leave one of them out"
             )
-        self._weight = options.settings["replaced_token_weight"]
+        self._weight = settings.replaced_token_weight
         self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": float(self._weight)}
         self.fills_masks = self._is_shared
         self._generator_config = config if self._is_shared else generator_config(config, self._size)
-        self._masked_lm = MaskedLM(self._generator_config, options)
-        self._mask_id = options.masking.tokens.mask_id if options.masking else None
+        self._masked_lm = MaskedLM(self._generator_config, masking)
+        self._mask_id = masking.tokens.mask_id if masking.tokens else None
 
     def make_model(self, **options):
         """Returns an `AlbertForReplacedTokens`."""

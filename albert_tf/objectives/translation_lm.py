@@ -19,9 +19,9 @@ class TranslationLM(MaskedLM):
         InputError: There are more languages than segments to tell them by.
     """
 
-    def __init__(self, config, options):
-        super().__init__(config, options)
-        languages = options.languages or ()
+    def __init__(self, config, languages=None, **others):
+        super().__init__(config, **others)
+        languages = languages or ()
         if not config.num_languages and 1 < config.type_vocab_size < len(languages):
             raise InputError(
                 f"segments can't tell {len(languages)} languages ({', '.join(languages)}) by type_vocab_size="

@@ -125,8 +125,8 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
             "piece alone what replaces it; make the shards anew"
         )
     try:
-        return MaskingOptions(**options) if options else None
-    except TypeError as error:
+        return MaskingOptions(options.pop("max_predictions_per_seq"), **options, tokens=None) if options else None
+    except (KeyError, TypeError) as error:
         raise InputError(
             f"{source}, of version {manifest.get('version')}, has masking_options that this version of albert_tf "
             "doesn't know; use that version"
@@ -134,8 +134,10 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
 
 
 def written_masking_options(options: MaskingOptions) -> dict:
-    """Returns how the builder masks, as the manifest holds it."""
-    return {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
+    """Returns how the builder masks, as the manifest holds it: without the tokens, which lie beside it."""
+    written = {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
+    del written["tokens"]
+    return written
 
 
 def manifest_identity(manifest: dict) -> str:
@@ -179,3 +181,22 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
     source = os.path.join(folder, MANIFEST_FILE)
     names = manifest.get("splits", {}).get(split, {}).get("files", [])
     return [name_in_folder(folder, name, source) for name in names]
+
+
+def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
+    """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
+
+    They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
+
+    Raises:
+        InputError: The manifest can't be read, or names something that is no file in the folder.
+    """
+    manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
+    manifest = read_manifest(manifest_path)
+    shards = {}
+    for split, description in manifest.get("splits", {}).items():
+        paths = listed_shards(manifest, folder, split)
+        unknown = [None] * len(paths)
+        told = zip(description.get("bytes_per_shard", unknown), description.get("sha256_per_shard", unknown))
+        shards.update(zip(paths, told))
+    return shards

@@ -16,7 +16,8 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.tokenization import Vocabulary
+from albert_tf.tokenization.vocabulary import CLS, MASK, SEP, SPECIAL_TOKENS
 
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of the chosen pieces; the rest becomes a random piece (BERT, section 3.1)
 
@@ -24,11 +25,26 @@ _NUM_FILL_TILES, _NUM_FILL_ROUNDS = 12, 3  # a word that would still fit is miss
 
 
 @dataclasses.dataclass(frozen=True)
+class MaskingTokens:
+    """Ids of a vocabulary that masking treats differently.
+
+    Attributes:
+        mask_id: Id of [MASK].
+        unmaskable_ids: Ids that are never chosen: [CLS] and [SEP].
+        real_piece_ids: int32 ids that a random replacement is drawn from.
+    """
+
+    mask_id: int
+    unmaskable_ids: tuple[int, ...]
+    real_piece_ids: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
 class MaskingOptions:
     """How to mask.
 
     Attributes:
-        max_predictions_per_seq: Most pieces P chosen in a sequence.
+        max_predictions_per_seq: Most pieces P chosen in a sequence; None for as many as the share asks for.
         masked_lm_prob: Share of the pieces, [CLS] and [SEP] counted, that is chosen.
         ngram: Longest n-gram, in words.
         favor_shorter_ngram: p(n) ~ 1/n; otherwise every length is as likely.
@@ -36,26 +52,23 @@ class MaskingOptions:
         do_permutation: Choose more n-grams, up to the same budget, whose pieces change places within the sequence and
             are predicted too (the original's option). Masks get at most half of P, rounded up, and permutation the
             other half.
+        tokens: Those of the vocabulary; None where it is not known, and nothing can be masked.
     """
 
-    max_predictions_per_seq: int
+    max_predictions_per_seq: int | None = None
     masked_lm_prob: float = 0.15
     ngram: int = 3
     favor_shorter_ngram: bool = True
     do_whole_word_mask: bool = True
     do_permutation: bool = False
+    tokens: MaskingTokens | None = dataclasses.field(default=None, compare=False)
 
-
-class Masking(typing.NamedTuple):
-    """How to mask examples of a vocabulary.
-
-    Attributes:
-        options: Which pieces, and by what they are replaced.
-        tokens: What masking must know of the vocabulary.
-    """
-
-    options: MaskingOptions
-    tokens: MaskingTokens
+    def with_tokens_of(self, vocabulary: Vocabulary) -> "MaskingOptions":
+        """Returns the options with the tokens of a vocabulary; raises InputError if it lacks a special token."""
+        vocabulary.require(*SPECIAL_TOKENS)
+        unmaskable_ids = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
+        tokens = MaskingTokens(vocabulary.id_of(MASK), unmaskable_ids, vocabulary.real_piece_ids)
+        return dataclasses.replace(self, tokens=tokens)
 
 
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:
@@ -74,16 +87,13 @@ def ngram_probabilities(options: MaskingOptions) -> np.ndarray:
     return weights / weights.sum()
 
 
-def mask_batch(
-    features: dict[str, tf.Tensor], options: MaskingOptions, tokens: MaskingTokens, seed: tf.Tensor
-) -> dict[str, tf.Tensor]:
+def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf.Tensor) -> dict[str, tf.Tensor]:
     """Chooses and replaces pieces.
 
     Args:
         features: int32 [B, S] `input_ids`, `input_mask` and `token_boundary` (1 where a word starts); anything
             else is passed on. Each sequence begins with [CLS].
-        options: How to mask.
-        tokens: What masking must know of the vocabulary.
+        options: How to mask, with the tokens and the number of predictions.
         seed: int32 or int64 [2]; equal seeds give equal masks to equal batches.
 
     Returns:
@@ -97,14 +107,14 @@ def mask_batch(
         tf.reshape(features[name], [-1]) for name in ("input_ids", "input_mask", "token_boundary")
     )
     maskable = tf.equal(input_mask, 1)
-    for token_id in tokens.unmaskable_ids:
+    for token_id in options.tokens.unmaskable_ids:
         maskable &= tf.not_equal(ids, token_id)
     starts_word = tf.equal(token_boundary, 1) if options.do_whole_word_mask else tf.ones_like(maskable)
     mask_budget, permutation_budget = _budgets(features["input_mask"], options)
 
     chosen = _choose(maskable, starts_word, row_begins, mask_budget, options, seeds[:2])
     masked = _positions_of(chosen)
-    new_ids = _replace(ids, masked, _draw_replacements(tf.gather(ids, masked), tokens, seeds[2:4]))
+    new_ids = _replace(ids, masked, _draw_replacements(tf.gather(ids, masked), options.tokens, seeds[2:4]))
     if options.do_permutation:
         free = maskable & ~chosen
         is_permuted = _choose(free, starts_word, row_begins, permutation_budget, options, seeds[4:6])

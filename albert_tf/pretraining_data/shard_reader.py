@@ -10,8 +10,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, packing_of, read_manifest
-from albert_tf.pretraining_data.masking import mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
 from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -63,7 +62,6 @@ class ShardReader:
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
         packing: How the examples were packed.
-        masking_options: How it is masked, None if unknown.
         vocabulary: None if unknown.
         mask_id: Id of [MASK], None if unknown.
 
@@ -78,20 +76,21 @@ class ShardReader:
         manifest_path = os.path.join(folder, MANIFEST_FILE)
         self.manifest = read_manifest(manifest_path)
         self.packing = packing_of(self.manifest, manifest_path)
-        self.masking_options = masking_options(self.manifest, manifest_path)
+        masking = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary
         self._starts_word = tokenizer and tokenizer.starts_word
-        may_be_masked = self.packing.masks_pieces and None not in (self.vocabulary, self.masking_options)
+        may_be_masked = self.packing.masks_pieces and None not in (self.vocabulary, masking)
         self.is_masked = self.is_static or may_be_masked
 
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]
+        masking = masking or MaskingOptions()
         if self.vocabulary is None:
-            self._tokens = _guess_tokens(next(self._parsed()))
+            self._masking = dataclasses.replace(masking, tokens=_guess_tokens(next(self._parsed())))
         else:
-            self._tokens = MaskingTokens.from_vocabulary(self.vocabulary)
-        self.mask_id = self._tokens.mask_id
+            self._masking = masking.with_tokens_of(self.vocabulary)
+        self.mask_id = self._masking.tokens.mask_id
 
     def name_of(self, piece_id: int) -> str:
         """Returns a piece, or its id where the vocabulary is unknown."""
@@ -106,11 +105,11 @@ class ShardReader:
         for number, features in enumerate(self._parsed()):
             if self.is_masked and not self.is_static:
                 unmasked = {name: tf.constant(features[name], tf.int32) for name in records.SEQUENCE_FEATURES}
-                masked = mask_batch(unmasked, self.masking_options, self._tokens, tf.constant([0, number]))
+                masked = mask_batch(unmasked, self._masking, tf.constant([0, number]))
                 features |= {name: values.numpy() for name, values in masked.items()}
             original_ids, is_chosen = _undo_masks(features)
             is_used = features["input_mask"] == 1
-            is_special = is_used & np.isin(original_ids, self._tokens.unmaskable_ids)
+            is_special = is_used & np.isin(original_ids, self._masking.tokens.unmaskable_ids)
             yield ShardBatch(
                 input_ids=features["input_ids"],
                 original_ids=original_ids,

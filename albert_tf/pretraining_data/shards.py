@@ -22,8 +22,7 @@ from albert_tf.pretraining_data.manifest import (
     packing_of,
     read_manifest,
 )
-from albert_tf.pretraining_data.masking import Masking, MaskingOptions
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import Packing
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
@@ -45,7 +44,7 @@ class ShardSet:
         train_options: How to read the former.
         held_out_options: How to read the latter.
         packing: How their examples were packed.
-        masking: How examples that are not masked yet are to be; None if that is unknown, and all are masked.
+        masking: How examples are masked; without tokens if the tokenizer is unknown, and all are masked already.
         tokenizer: The tokenizer they were made with, None if unknown.
         manifest: What the builder wrote, empty if unknown.
         examples_per_shard: How many examples each of `train_paths` holds, None if unknown.
@@ -57,7 +56,7 @@ class ShardSet:
     train_options: InputOptions
     held_out_options: InputOptions
     packing: Packing
-    masking: Masking | None
+    masking: MaskingOptions
     tokenizer: Tokenizer | None
     manifest: dict
     examples_per_shard: list[int] | None
@@ -164,7 +163,7 @@ def find_shards(
         train_options=train_options,
         held_out_options=held_out_options,
         packing=packing,
-        masking=tokenizer and folder.masking(tokenizer, max_predictions_per_seq),
+        masking=folder.masking(tokenizer, max_predictions_per_seq),
         tokenizer=tokenizer,
         manifest=folder.manifest,
         examples_per_shard=folder.numbers("examples_per_shard", train_paths),
@@ -230,10 +229,10 @@ class _Folder:
         return tokenizer
 
     def masking(self, tokenizer, max_predictions_per_seq):
-        """Returns how the builder was told to mask."""
-        options = masking_options(self.manifest, self.manifest_path) or MaskingOptions(max_predictions_per_seq)
-        options = dataclasses.replace(options, max_predictions_per_seq=max_predictions_per_seq)
-        return Masking(options, MaskingTokens.from_vocabulary(tokenizer.vocabulary))
+        """Returns how the builder was told to mask, where it is known what it masked."""
+        told = tokenizer and masking_options(self.manifest, self.manifest_path)
+        options = dataclasses.replace(told or MaskingOptions(), max_predictions_per_seq=max_predictions_per_seq)
+        return options.with_tokens_of(tokenizer.vocabulary) if tokenizer else options
 
     def shards(self, split):
         """Returns the paths of the shards of a split, as the manifest lists them."""

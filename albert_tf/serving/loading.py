@@ -30,7 +30,7 @@ from albert_tf.modeling.pretrained import (
     read_untrained,
 )
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
-from albert_tf.objectives import DataOptions, make_objective, usual_objective, what_was_learnt
+from albert_tf.objectives import make_objective, usual_objective, what_was_learnt
 from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
@@ -210,8 +210,8 @@ def _pretrained_objective(settings, config, checkpoint):
         is_shared = _MASKED_LM_HEAD.strip("/") in heads
         # Nobody asks for a generator, which might not have a quarter of the heads: one as wide is always one.
         generator = {"share_generator": True} if is_shared else {"generator_size": 1.0}
-        return make_objective("electra", config, options=DataOptions(settings=generator))
-    return make_objective(learnt.pop("objective"), config, options=DataOptions(settings=learnt))
+        return make_objective("electra", config, settings=generator)
+    return make_objective(learnt.pop("objective"), config, settings=learnt)
 
 
 def _objective_of(settings, folder):

@@ -9,9 +9,10 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS
-from albert_tf.objectives import OBJECTIVES, DataOptions, Objective, make_objective
+from albert_tf.objectives import OBJECTIVES, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.compile_step import lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
@@ -41,7 +42,7 @@ def planned_objective(
         if settings:
             raise InputError(f"`{next(iter(settings))}` has no meaning for `task={name}`; leave it out")
         return TASKS[name](config)
-    return make_objective(name, config, options=DataOptions(max_predictions_per_seq, settings=settings))
+    return make_objective(name, config, settings=settings, masking=MaskingOptions(max_predictions_per_seq))
 
 
 def lower_step(

@@ -6,7 +6,6 @@ import re
 
 import pytest
 from absl import flags
-
 from albert_tf.cli.training_flags import settings_from_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

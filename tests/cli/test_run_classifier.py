@@ -262,7 +262,10 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
         ({"do_train": True, "learning_rate": "nan"}, "--learning_rate must be a number above 0. Received: nan"),
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
-        ({"do_train": True, "random_seed": 1 << 31}, "--random_seed must be a whole number, at least 0 and at most 2147483647. Received: 2147483648"),
+        (
+            {"do_train": True, "random_seed": 1 << 31},
+            "--random_seed must be a whole number, at least 0 and at most 2147483647. Received: 2147483648",
+        ),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],
 )

@@ -6,7 +6,8 @@ from tiny_config import tiny_config
 
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.training.run_folder.frozen_models import load_frozen_models
 
@@ -27,8 +28,8 @@ def random_model(config, seed=1):
 
 
 def distil(config, teacher, packing=None, **settings):
-    options = DataOptions(PREDICTIONS, settings={"teacher": teacher, **settings})
-    return make_objective("distil", config, packing and PACKINGS[packing], options)
+    options = {"settings": {"teacher": teacher, **settings}, "masking": MaskingOptions(PREDICTIONS)}
+    return make_objective("distil", config, packing and PACKINGS[packing], **options)
 
 
 def loaded(objective, seed=2):

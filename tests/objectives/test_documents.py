@@ -5,8 +5,9 @@ import tensorflow as tf
 from distilled_models import CONFIG, LENGTH, PREDICTIONS, distil
 
 from albert_tf.modeling import encoder
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.steps import zeros
 
 
@@ -46,7 +47,7 @@ def documents_seen(monkeypatch):
     ],
 )
 def test_whether_documents_are_kept_apart_is_told_beforehand(name, changes, settings, documents_seen):
-    objective = make_objective(name, CONFIG.replace(**changes), options=DataOptions(PREDICTIONS, settings=settings))
+    objective = make_objective(name, CONFIG.replace(**changes), settings=settings, masking=MaskingOptions(PREDICTIONS))
     assert documents_seen(objective) == {objective.separates_documents(objective.batch_spec(LENGTH))}
 
 

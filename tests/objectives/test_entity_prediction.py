@@ -10,11 +10,11 @@ from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
 from albert_tf.errors import InputError
 from albert_tf.mentions.known_entities import read_known_entities
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.entity_prediction import change_some, most_mentions, tell_entities
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining.entities import config_for_plan
-from albert_tf.pretraining_data.masking import Masking, MaskingOptions, MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tpu.steps import planned_names, planned_objective, zeros
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
@@ -71,8 +71,7 @@ def objective():
     tokens = MaskingTokens(
         mask_id=4, unmaskable_ids=(0, 2, 3, 4), real_piece_ids=np.arange(5, NUM_PIECES, dtype=np.int32)
     )
-    options = DataOptions(5, Masking(MaskingOptions(max_predictions_per_seq=5), tokens), entities=tiny_entities())
-    return make_objective("entities", CONFIG, options=options)
+    return make_objective("entities", CONFIG, masking=MaskingOptions(5, tokens=tokens), entities=tiny_entities())
 
 
 def find(ids):
@@ -81,7 +80,7 @@ def find(ids):
 
 
 def known_model():
-    return make_objective("entities", CONFIG, options=DataOptions(5, entities=tiny_entities())).make_model()
+    return make_objective("entities", CONFIG, masking=MaskingOptions(5), entities=tiny_entities()).make_model()
 
 
 def test_labels_are_of_the_text_and_what_is_told_of_what_is_read(objective):
@@ -166,7 +165,7 @@ def test_entities_are_named_wherever_there_is_something_to_train():
     with pytest.raises(InputError, match="`objective=entities` needs the entities that the model is to know; name"):
         make_objective("entities", PLAIN)
     with pytest.raises(InputError, match="`objective=entities` needs the entities that the model was trained with"):
-        make_objective("entities", CONFIG, options=DataOptions(5, languages=()))
+        make_objective("entities", CONFIG, masking=MaskingOptions(5), languages=())
 
 
 @pytest.mark.parametrize("name", planned_names())
@@ -184,9 +183,9 @@ def test_model_of_entities_learns_anything_else_or_is_refused_at_once(name):
 def test_teacher_of_entities_and_another_vocabulary_are_refused(tmp_path, sample_tokenizer):
     (tmp_path / "albert_config.json").write_text(json.dumps(CONFIG.to_dict()))
     for student, teacher in ((PLAIN, tmp_path), (CONFIG, tmp_path)):
-        options = DataOptions(5, settings={"teacher": str(teacher)})
+        options = {"settings": {"teacher": str(teacher)}, "masking": MaskingOptions(5)}
         with pytest.raises(InputError, match=r"`objective=distil` doesn't find the entities that .* knows"):
-            make_objective("distil", student, options=options)
+            make_objective("distil", student, **options)
     pieces = [piece for piece in sample_tokenizer.vocabulary.pieces if piece != "가"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
     KoreanWordPieceTokenizer.from_vocab_file(str(tmp_path / "vocab.txt")).save(tmp_path)
@@ -210,7 +209,7 @@ def test_plans_know_how_large_a_folder_is_at_most(tmp_path, english_tokenizer):
 
 def test_flops_are_counted_one_by_one(objective):
     spec = with_batch_size(objective.batch_spec(LENGTH), 3)
-    plain = make_objective("roberta", PLAIN, options=DataOptions(5))
+    plain = make_objective("roberta", PLAIN, masking=MaskingOptions(5))
     hidden, size, mentions = CONFIG.hidden_size, CONFIG.entity_size, most_mentions(LENGTH)
     further = LENGTH * ((hidden + size) * hidden + hidden**2)  # the fusion, everywhere
     further += mentions * hidden * size + 3 * mentions**2 * size

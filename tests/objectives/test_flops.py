@@ -7,8 +7,9 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, QuestionAnswering
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.masking import MaskingOptions
 
 BASE = AlbertConfig(
     vocab_size=30000,
@@ -26,7 +27,7 @@ def flops_of_an_example(objective, length):
 
 
 def pretraining_flops(config):
-    return flops_of_an_example(make_objective("albert", config, options=DataOptions(P)), S)
+    return flops_of_an_example(make_objective("albert", config, masking=MaskingOptions(P)), S)
 
 
 def product(rows, inner, columns):
@@ -63,7 +64,7 @@ def test_matching_halves_reads_every_position_and_compares_all_sentences():
     masked_lm = product(P, 768, 128) + product(P, 128, 30000)
     room = 51  # sentences of 8 pieces with two [SEP], after [CLS]
     matching = product(2 * room, S, 768) + product(room, 768, B * room)
-    assert flops_of_an_example(make_objective("halves", BASE, options=DataOptions(P)), S) == FORWARD_AND_BACKWARD * (
+    assert flops_of_an_example(make_objective("halves", BASE, masking=MaskingOptions(P)), S) == FORWARD_AND_BACKWARD * (
         base_encoder(S, S) + masked_lm + matching
     )
 

@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.matching_halves import MatchingHalves, find_halves, match_halves
+from albert_tf.pretraining_data.masking import MaskingOptions
 
 CONFIG = tiny_config(50, embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 LENGTH, TEMPERATURE = 32, 0.08
@@ -83,7 +84,7 @@ def test_who_sees_no_difference_guesses_one_of_all():
 
 
 def test_what_fills_a_batch_up_changes_nothing():
-    objective = make_objective("halves", CONFIG, options=DataOptions(2))
+    objective = make_objective("halves", CONFIG, masking=MaskingOptions(2))
     model = objective.make_model()
     batches = make_batch(ROWS), make_batch([*ROWS, [], []])
     results = [objective.compute(batch, False, None, model=model) for batch in batches]
@@ -100,16 +101,16 @@ def test_what_fills_a_batch_up_changes_nothing():
 @pytest.mark.parametrize("position_offset", [0, 2])
 def test_a_half_is_read_as_the_same_text_by_itself(position_offset):
     config = CONFIG.replace(position_offset=position_offset)
-    model = make_objective("halves", config, options=DataOptions(2)).make_model()
+    model = make_objective("halves", config, masking=MaskingOptions(2)).make_model()
     batch = make_batch([[6, 4, 3, 9]])
-    inputs = {"input_ids": batch["input_ids"], **MatchingHalves(config, DataOptions(2)).encoder_inputs(batch)}
+    inputs = {"input_ids": batch["input_ids"], **MatchingHalves(config).encoder_inputs(batch)}
     together = model.encoder(inputs)["sequence_output"][0, 10:13]
     alone = model.encoder({"input_ids": batch["input_ids"][:, 10:13]})["sequence_output"][0]
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
 def test_training_teaches_it_and_leaves_pooler_and_sentence_order_alone():
-    objective = make_objective("halves", CONFIG, options=DataOptions(2))
+    objective = make_objective("halves", CONFIG, masking=MaskingOptions(2))
     model, batch = objective.make_model(), make_batch(ROWS)
     optimizer = tf.keras.optimizers.Adam(0.01)
     losses = []

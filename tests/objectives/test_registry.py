@@ -7,7 +7,7 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import DataOptions, default_objective, make_objective, settings_of_objectives, usual_objective
+from albert_tf.objectives import default_objective, make_objective, settings_of_objectives, usual_objective
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
@@ -56,11 +56,11 @@ def test_losses_are_composed(name, losses):
 def test_settings_are_of_one_objective_and_have_one_name_each():
     names = [name for settings in settings_of_objectives() for name in settings.names()]
     assert len(set(names)) == len(names) > 0
-    objective = make_objective("electra", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
+    objective = make_objective("electra", CONFIG, settings={"generator_size": 0.5})
     switches = {"share_generator": False, "disentangled_embeddings": False, "replaced_token_weight": 50.0}
     assert objective.identity() == {"objective": "electra", "generator_size": 0.5, **switches}
     with pytest.raises(InputError, match="`generator_size` has no meaning for `objective=albert`; leave it out"):
-        make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
+        make_objective("albert", CONFIG, settings={"generator_size": 0.5})
 
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():

@@ -13,11 +13,10 @@ from albert_tf.interchange.variables import entries
 from albert_tf.modeling.kernels import piece_sampling
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.replaced_tokens import ReplacedTokens, _count_scores
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.pretraining_data.masking import Masking, MaskingOptions
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
 from albert_tf.training.train_state import begin_as_followers, learnt_variables
 
 VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
@@ -35,8 +34,8 @@ CONFIG = tiny_config(
 )
 
 
-def electra(config=CONFIG, masking=None, **settings):
-    return make_objective("electra", config, options=DataOptions(PREDICTIONS, masking, settings))
+def electra(config=CONFIG, masking=MaskingOptions(PREDICTIONS), **settings):  # noqa: B008
+    return make_objective("electra", config, settings=settings, masking=masking)
 
 
 def make_models(objective):
@@ -182,7 +181,7 @@ def test_an_example_has_its_pieces_wherever_it_is_computed():
 
 def test_all_chosen_pieces_are_masked_and_drawn_for_by_the_seed():
     tokens = MaskingTokens(mask_id=4, unmaskable_ids=(2, 3), real_piece_ids=np.arange(5, VOCAB_SIZE, dtype=np.int32))
-    objective = electra(masking=Masking(MaskingOptions(PREDICTIONS, 0.25), tokens))
+    objective = electra(masking=MaskingOptions(PREDICTIONS, 0.25, tokens=tokens))
     ids = np.random.default_rng(1).integers(5, VOCAB_SIZE, [50, LENGTH]).astype(np.int32)
     ids[:, 0], ids[:, -1] = 2, 3
     ids = tf.constant(ids)

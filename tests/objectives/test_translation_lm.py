@@ -6,7 +6,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.translation_lm import restarted_positions
 
 LANGUAGES = ("korean", "english")
@@ -158,5 +158,5 @@ def test_languages_of_records_become_those_of_pieces():
 )
 def test_languages_that_do_not_go_together_are_one_sentence(name, changes, languages, message):
     with pytest.raises(InputError) as error:
-        make_objective(name, CONFIG.replace(**changes), options=DataOptions(languages=languages))
+        make_objective(name, CONFIG.replace(**changes), languages=languages)
     assert message in str(error.value) and "\n" not in str(error.value)

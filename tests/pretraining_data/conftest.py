@@ -12,13 +12,12 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.objectives import DataOptions, make_objective, masked_lm
+from albert_tf.objectives import make_objective, masked_lm
 from albert_tf.pretraining_data.build import shard_writer
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
-from albert_tf.pretraining_data.masking import Masking, MaskingOptions, mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -31,11 +30,12 @@ def masks_are_traced_once():
     """Lets all builds and data sets with the same options share graphs of masking, whose tracing takes most time."""
     real, graphs = mask_batch, {}
 
-    def shared_mask_batch(features, options, tokens, seed):
+    def shared_mask_batch(features, options, seed):
+        tokens = options.tokens
         key = options, tokens.mask_id, tokens.unmaskable_ids, tokens.real_piece_ids.tobytes()
         if key not in graphs:
             graphs[key] = tf.function(
-                lambda features, seed: real(features, options, tokens, seed), autograph=False, reduce_retracing=False
+                lambda features, seed: real(features, options, seed), autograph=False, reduce_retracing=False
             )
         return graphs[key](features, seed)
 
@@ -169,9 +169,9 @@ def dynamic_options():
 @pytest.fixture(scope="session")
 def prepare(tiny_tokenizer):
     """Makes batches of what the shards hold, as ALBERT learns from them."""
-    masking = Masking(MaskingOptions(5), MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary))
+    masking = MaskingOptions(5).with_tokens_of(tiny_tokenizer.vocabulary)
     config = tiny_config(len(tiny_tokenizer.vocabulary))
-    return make_objective("albert", config, options=DataOptions(5, masking)).prepare
+    return make_objective("albert", config, masking=masking).prepare
 
 
 @pytest.fixture(scope="session")

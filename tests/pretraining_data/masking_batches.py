@@ -1,12 +1,12 @@
 """Batches to mask, and what was chosen in them, for the tests of masking."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.pretraining_data.masking import mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.masking import MaskingTokens, mask_batch
 
 PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID = range(5)
 VOCAB_SIZE = 50
@@ -36,9 +36,9 @@ def make_batch(rows, length=48, seed=0, times=1):
     return {name: np.repeat(values, times, axis=0) for name, values in features.items()}
 
 
-def mask(features, options, seed=(1, 2), tokens=TOKENS):
+def mask(features, options, seed=(1, 2)):
     features = {name: tf.constant(values) for name, values in features.items()}
-    masked = mask_batch(features, options, tokens, tf.constant(seed))
+    masked = mask_batch(features, dataclasses.replace(options, tokens=TOKENS), tf.constant(seed))
     return {name: values.numpy() for name, values in masked.items()}
 
 

@@ -29,7 +29,7 @@ def small_groups(monkeypatch):
 def quick_masks(monkeypatch):
     """Draws masks that follow from the seed alone; the real ones take longer to trace than all the rest."""
 
-    def mask_batch(features, options, tokens, seed):
+    def mask_batch(features, options, seed):
         num_examples, length = tf.unstack(tf.shape(features["input_ids"]))
         shape = [num_examples, options.max_predictions_per_seq]
         positions = tf.random.stateless_uniform(shape, seed, 1, length, tf.int32)

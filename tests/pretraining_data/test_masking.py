@@ -15,7 +15,6 @@ from albert_tf.pretraining_data.masking import (
     mask_batch,
     ngram_probabilities,
 )
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 sizes = st.lists(st.integers(1, 5), min_size=1, max_size=7)
 stretches = st.lists(sizes, min_size=1, max_size=5).filter(lambda row: sum(map(sum, row)) + len(row) < 48)
@@ -174,10 +173,10 @@ def test_masks_follow_from_the_seed():
 @pytest.mark.slow
 @pytest.mark.parametrize("drop_remainder", [False, True])
 def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
-    options = MaskingOptions(7, do_permutation=drop_remainder)
+    options = MaskingOptions(7, do_permutation=drop_remainder, tokens=TOKENS)
     features = make_batch([([1] * 20, [2] * 10), ([1, 2, 3],), ([1] * 3, [2] * 2, [3])] * 2)
     batches = tf.data.Dataset.from_tensor_slices(features).batch(4, drop_remainder=drop_remainder)
-    dataset = batches.map(lambda batch: mask_batch(batch, options, TOKENS, tf.constant([1, 2])))
+    dataset = batches.map(lambda batch: mask_batch(batch, options, tf.constant([1, 2])))
     batch_size = 4 if drop_remainder else None
     for name, spec in dataset.element_spec.items():
         assert spec.shape.as_list() == [batch_size, 7 if name.startswith("masked_lm") else 48]
@@ -188,7 +187,7 @@ def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
 
 
 def test_real_pieces_leave_special_tokens_and_unused_slots_out(tiny_tokenizer):
-    tokens = MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary)
+    tokens = MaskingOptions().with_tokens_of(tiny_tokenizer.vocabulary).tokens
     pieces = np.array(tiny_tokenizer.vocabulary.pieces)
     assert pieces[tokens.mask_id] == "[MASK]"
     assert pieces[list(tokens.unmaskable_ids)].tolist() == ["[CLS]", "[SEP]"]

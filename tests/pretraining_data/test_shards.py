@@ -41,7 +41,7 @@ def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_token
 def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edit_manifest):
     changed = {"masked_lm_prob": 0.4, "ngram": 2, "do_whole_word_mask": False}
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(changed))
-    options = dataclasses.asdict(find(folder / "train*").masking.options)
+    options = dataclasses.asdict(find(folder / "train*").masking)
     assert {name: options[name] for name in changed} == changed
     assert options["max_predictions_per_seq"] == 5
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(of_tomorrow=True))
@@ -55,7 +55,7 @@ def test_pieces_were_replaced_one_by_one(find, folder, edit_manifest):
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(replacement_unit="span"))
     refuses("manifest.json says replacement_unit=span, and this version", find, folder / "train*")
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].pop("replacement_unit"))
-    assert find(folder / "train*").masking.options.max_predictions_per_seq == 5
+    assert find(folder / "train*").masking.max_predictions_per_seq == 5
 
 
 # The others have records of their own.

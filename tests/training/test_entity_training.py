@@ -7,14 +7,15 @@ from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 from tiny_training import TinyRun
 
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.entity_prediction import most_mentions
+from albert_tf.pretraining_data.masking import MaskingOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.keras_2]
 
 LENGTH, PREDICTIONS, BATCH_SIZE = 16, 2, 8
 CONFIG = with_entities(tiny_config(NUM_PIECES, num_hidden_layers=2, initializer_range=0.3))
-OBJECTIVE = make_objective("entities", CONFIG, options=DataOptions(PREDICTIONS, entities=tiny_entities()))
+OBJECTIVE = make_objective("entities", CONFIG, masking=MaskingOptions(PREDICTIONS), entities=tiny_entities())
 
 
 def make_examples():

@@ -17,7 +17,8 @@ from tiny_training import (
 from tpu import make_tpu_strategy, trace_training
 
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
 
@@ -77,8 +78,8 @@ def make_masked(count):
 
 def test_which_pieces_were_replaced():
     config = CONFIG.replace(pooler=False, classification_head="dense_gelu")
-    options = DataOptions(PREDICTIONS, settings={"generator_size": 0.5})
-    objective, examples = make_objective("electra", config, options=options), make_masked(24)
+    options = {"settings": {"generator_size": 0.5}, "masking": MaskingOptions(PREDICTIONS)}
+    objective, examples = make_objective("electra", config, **options), make_masked(24)
     run, *_ = learn_alike(objective, {name: examples[name] for name in objective.batch_spec(SEQUENCE_LENGTH)})
     expected = {"masked_lm_loss", "replaced_token_loss", "replaced_token_share", "replaced_token_auc"}
     assert expected <= run.averages.keys()
@@ -103,8 +104,8 @@ def teacher_of(run):
 @pytest.mark.parametrize(("kind", "width"), [("relations", 16), ("logits", 16), ("layers", 8)])
 def test_what_a_frozen_teacher_does(kind, width, tmp_path):
     (tmp_path / "albert_config.json").write_text(json.dumps(CONFIG.replace(num_hidden_layers=2).to_dict()))
-    options = DataOptions(PREDICTIONS, settings={"teacher": str(tmp_path), "distillation": kind})
-    objective = make_objective("distil", CONFIG.replace(hidden_size=width), options=options)
+    options = {"settings": {"teacher": str(tmp_path), "distillation": kind}, "masking": MaskingOptions(PREDICTIONS)}
+    objective = make_objective("distil", CONFIG.replace(hidden_size=width), **options)
     examples = {name: make_examples(24)[name] for name in objective.batch_spec(SEQUENCE_LENGTH)}
     for name in {"input_mask", "masked_lm_weights"} & examples.keys():
         examples[name][3::4] = 0  # as what fills a batch

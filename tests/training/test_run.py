@@ -12,9 +12,10 @@ from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.objectives.pretraining import Pretraining
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.run_folder.guard import read_settings
@@ -22,7 +23,7 @@ from albert_tf.training.run_folder.guard import read_settings
 pytestmark = pytest.mark.slow
 
 BATCH_SIZE = 4
-OBJECTIVE = make_objective("albert", CONFIG, options=DataOptions(4))
+OBJECTIVE = make_objective("albert", CONFIG, masking=MaskingOptions(4))
 RESULT_SETTINGS = RunSettings.names(same_on_resume=True)
 SETTINGS = RunSettings(
     num_train_steps=6,
@@ -186,7 +187,10 @@ def test_other_settings_may_change(finished):
     [
         ({"train_batch_size": 0}, "`train_batch_size` must be a whole number, at least 1. Received: 0"),
         ({"iterations_per_loop": 0}, "`iterations_per_loop` must be a whole number, at least 1. Received: 0"),
-        ({"random_seed": 2**31}, "`random_seed` must be a whole number, at least 0 and at most 2147483647. Received: 2147483648"),
+        (
+            {"random_seed": 2**31},
+            "`random_seed` must be a whole number, at least 0 and at most 2147483647. Received: 2147483648",
+        ),
         ({"scale_learning_rate": "root"}, "`scale_learning_rate` must be one of none, sqrt. Received: root"),
         ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
     ],
@@ -226,6 +230,6 @@ def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
 
 
 def test_run_of_another_objective_is_refused(finished):
-    other = make_objective("roberta", CONFIG, options=DataOptions(4))
+    other = make_objective("roberta", CONFIG, masking=MaskingOptions(4))
     with pytest.raises(InputError, match="`objective` is roberta, and was albert"):
         TrainingRun(finished[1], other, other.make_model(), SETTINGS).train(make_phase())

@@ -9,9 +9,10 @@ from tiny_training import SCHEDULE, TinyRun, make_examples
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.compile_step import compile_program, lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.train_state import TrainState
@@ -78,7 +79,7 @@ def compiled(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operations_are_those_of_the_matrix_products(dtype):
-    expected = flops(make_objective("albert", CONFIG, options=DataOptions(PREDICTIONS)))
+    expected = flops(make_objective("albert", CONFIG, masking=MaskingOptions(PREDICTIONS)))
     assert expected < compiled(dtype)[0].flops < 1.25 * expected
 
 

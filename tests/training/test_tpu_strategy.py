@@ -14,9 +14,10 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.outputs import make_output_step
@@ -120,10 +121,8 @@ def test_step_that_matches_halves_is_one_program_on_every_core():
 
 @pytest.mark.slow
 def test_step_that_finds_replaced_pieces_is_one_program_on_every_core():
-    options = DataOptions(PREDICTIONS, settings={"generator_size": 0.5})
-    nodes, num_variables = traced_pretraining(
-        "adamw", objective=make_objective("electra", WITH_DROPOUT, options=options)
-    )
+    options = {"settings": {"generator_size": 0.5}, "masking": MaskingOptions(PREDICTIONS)}
+    nodes, num_variables = traced_pretraining("adamw", objective=make_objective("electra", WITH_DROPOUT, **options))
     assert_runs_on_every_core(nodes)
     num_unused = 2  # of the pooler
     assert_reduced_over_all_cores(

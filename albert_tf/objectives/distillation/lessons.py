@@ -18,6 +18,7 @@ from albert_tf.modeling.kernels.tied_distillation import Scorer
 from albert_tf.modeling.layers import Linear
 from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.objective import BatchSpec, WeightedSum
+from albert_tf.settings import Settings
 
 # Columns of the teacher in a relation head where nobody says how many heads there are: as in the paper, 48 of 768.
 _COLUMNS = 16
@@ -49,7 +50,7 @@ class Lesson(abc.ABC):
     In the methods below `config` is that of the student and `teacher` that of the teacher.
 
     Args:
-        settings: Values of the settings of `Distillation`, by name.
+        settings: Those of `Distillation`.
 
     Attributes:
         coefficients: Of the losses, by name.
@@ -69,7 +70,7 @@ class Lesson(abc.ABC):
     reads_last_states: bool = False
     reads_guesses: bool = False
 
-    def __init__(self, settings: collections.abc.Mapping[str, typing.Any]):
+    def __init__(self, settings: Settings):
         self.settings = settings
 
     @abc.abstractmethod
@@ -127,7 +128,7 @@ class Relations(Lesson):
 
     def check(self, config, teacher, source):
         self._num_heads(config, teacher)
-        layer = self.settings["teacher_layer"]
+        layer = self.settings.teacher_layer
         if not -1 <= layer < teacher.num_blocks:
             raise InputError(
                 f"`teacher_layer={layer}` must be one of the {teacher.num_blocks} layers of {source}, 0 to "
@@ -161,7 +162,7 @@ class Relations(Lesson):
 
     def _num_heads(self, config: AlbertConfig, teacher: AlbertConfig) -> int:
         """Returns the number of relation heads, which divides both widths."""
-        widths, number = (config.hidden_size, teacher.hidden_size), self.settings["relation_heads"]
+        widths, number = (config.hidden_size, teacher.hidden_size), self.settings.relation_heads
         common = math.gcd(*widths)
         if number == 0:
             return max(each for each in range(1, max(1, widths[1] // _COLUMNS) + 1) if common % each == 0)
@@ -212,7 +213,7 @@ def _relations(states, num_heads, bias):
 
 def _layer(settings, teacher):
     """Returns the number of the teacher's application that is read, from 0."""
-    return settings["teacher_layer"] % teacher.num_blocks
+    return settings.teacher_layer % teacher.num_blocks
 
 
 class Logits(Lesson):

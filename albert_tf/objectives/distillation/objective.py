@@ -16,8 +16,10 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.pretraining_loss import States
 from albert_tf.objectives.refusals import refuse_entities
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.packing import Packing
 from albert_tf.setting_checks import check_number
 from albert_tf.settings import RARE, Settings, setting
 
@@ -62,8 +64,9 @@ class Distillation(Objective):
 
     Args:
         config: Hyper-parameters of the student, the model that the run is for.
-        options: Of the data, and the values of `DistillationSettings`. Without a teacher there is a model, but nothing
-            to train.
+        settings: Without a teacher there is a model, but nothing to train.
+        masking: How to mask.
+        packing: How examples are packed.
 
     Raises:
         InputError: There is no such lesson or teacher, a setting is for another lesson, or the two models can't be
@@ -73,25 +76,27 @@ class Distillation(Objective):
     title = "pre-training loss"
     carries_vocabulary = True
 
-    def __init__(self, config: AlbertConfig, options: DataOptions):
-        self.config, settings = config, options.settings
-        name = settings["distillation"]
+    def __init__(
+        self, config: AlbertConfig, settings: DistillationSettings, masking: MaskingOptions, packing: Packing, **others
+    ):
+        self.config = config
+        name = settings.distillation
         if name not in LESSONS:
             raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
         _check_settings_of_others(name, settings)
-        self._settings, self._lesson = dict(settings), LESSONS[name](settings)
+        self._settings, self._lesson = settings, LESSONS[name](settings)
         self.auxiliary_models = self._lesson.auxiliary_models
-        weight = settings["masked_lm_weight"]
+        weight = settings.masked_lm_weight
         check_number("masked_lm_weight", weight, "from 0 on, or -1", lambda value: value >= 0 or value == -1)
         weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
-        self._masked_lm = MaskedLM(config, options) if weight else None
+        self._masked_lm = MaskedLM(config, masking) if weight else None
         masked_lm = {self._masked_lm.loss_name: weight} if weight else {}
         self.loss_coefficients = masked_lm | self._lesson.coefficients
         self.metric_names = (*(self._masked_lm.metric_names if weight else ()), *self._lesson.metric_names)
         self.fills_masks = bool(weight) or self._lesson.reads_guesses
-        self._are_halves = options.packing is not None and options.packing.name == "halves"
-        self._layers = parse_layers(settings["student_layers"]) if settings["student_layers"] else ()
-        self.teacher_folder = settings[TEACHER]
+        self._are_halves = packing.name == "halves"
+        self._layers = parse_layers(settings.student_layers) if settings.student_layers else ()
+        self.teacher_folder = settings.teacher
         self.frozen_models = {TEACHER: self.teacher_folder}
         self._source = f"`{TEACHER}={self.teacher_folder}`"
         self.teacher_config = _read_teacher(self.teacher_folder, self._source) if self.teacher_folder else None
@@ -189,7 +194,10 @@ class Distillation(Objective):
 
     def identity(self):
         """Returns name and settings; the teacher is told by its content."""
-        return {**super().identity(), **{name: value for name, value in self._settings.items() if name != TEACHER}}
+        return {
+            **super().identity(),
+            **{name: value for name, value in self._settings.kept().items() if name != TEACHER},
+        }
 
     def untouched(self, model):
         if self.fills_masks:
@@ -223,13 +231,13 @@ def _read_teacher(folder, source):
 
 def _check_settings_of_others(name, settings):
     """Checks that nothing is set that another lesson alone reads."""
-    defaults = vars(DistillationSettings())
+    defaults = DistillationSettings()
     for other, lesson in LESSONS.items():
         for each in lesson.own_settings if other != name else ():
-            if settings[each] != defaults[each]:
+            value = getattr(settings, each)
+            if value != getattr(defaults, each):
                 raise InputError(
-                    f"`{each}={settings[each]}` has no meaning for `distillation={name}`, only for {other}; leave it "
-                    "out"
+                    f"`{each}={value}` has no meaning for `distillation={name}`, only for {other}; leave it out"
                 )
 
 

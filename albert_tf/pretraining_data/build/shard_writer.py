@@ -13,7 +13,6 @@ from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE, numbers_of_languages
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
@@ -34,10 +33,10 @@ class ShardWriter:
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
         self._languages = numbers_of_languages(options.sources) if options.sources else None
-        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+        masking = options.masking_options.with_tokens_of(tokenizer.vocabulary)
         sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
         self._mask = tf.function(
-            lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
+            lambda features, seed: mask_batch(features, masking, seed),
             input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
             autograph=False,
         )

@@ -19,7 +19,6 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths, start_w
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.manifest import manifest_identity
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.show import show_shard
 
@@ -187,10 +186,7 @@ def test_masks_of_training_take_mentions_whole(local, tiny_tokenizer, find):
     read = ("input_ids", "input_mask", "segment_ids", "token_boundary", "in_mention")
     spec = {name: tf.io.FixedLenFeature([32], tf.int64) for name in read}
     features = {name: tf.cast(values, tf.int32) for name, values in tf.io.parse_example(records, spec).items()}
-    options = dataclasses.replace(shards.masking.options, ngram=1)
-    masked = mask_batch(
-        features, options, MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary), tf.constant([1, 2])
-    )
+    masked = mask_batch(features, dataclasses.replace(shards.masking, ngram=1), tf.constant([1, 2]))
     is_chosen = np.zeros(features["input_ids"].shape, bool)
     rows, places = np.nonzero(masked["masked_lm_weights"])
     is_chosen[rows, masked["masked_lm_positions"].numpy()[rows, places]] = True
