@@ -93,7 +93,7 @@ def without(name):
         ("`num_train_steps` is 200, and was 300; ", changed(num_train_steps=200)),
         ("`command` is run_classifier, and was run_pretraining; ", changed(command="run_classifier")),
         (
-            "`input_files` is 0.tfrecord,1, and was a.tfrecord",
+            "`input_files` is 0.tfrecord,1",
             changed(input_files=[[f"{n}.tfrecord" for n in range(99)]]),
         ),
         ("the content of its training data is not what it was; put ", changed(data=["4567"])),
