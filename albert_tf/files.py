@@ -47,6 +47,19 @@ def gfile_for(path: str):
     return _LocalFiles
 
 
+def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
+    """Checks that no file is there yet, unless the user asked to overwrite.
+
+    Raises:
+        InputError: One is there, or a folder or device, which nothing is written over.
+    """
+    for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path} is there already, and is no file; choose another place")
+        if not overwrite and gfile_for(path).exists(path):
+            raise InputError(f"{path} is there already; choose another place, or pass `overwrite` to replace it")
+
+
 @contextlib.contextmanager
 def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typing.BinaryIO]:
     """Opens a file, which errors may call by another name than its path, to read its bytes.

@@ -4,6 +4,7 @@ From the fields follow the flags and their help, the check of a value wherever i
 `albert_tf.fit` and `albert_tf.pretrain`, what a resumed run must share, and what a search may vary.
 """
 
+import collections.abc
 import csv
 import dataclasses
 import difflib
@@ -40,7 +41,7 @@ class Setting:
         most: The highest one.
         above: What a number must be greater than.
         below: What it must be less than.
-        choices: What it may be; empty for anything of its type.
+        choices: What it may be; empty for anything of its type. A registry may grow until they are looked at.
         group: The group of --help that shows it; "" for that of the command's own, `RARE` for none.
         same_on_resume: Whether it changes what a run computes: a run keeps it, and is resumed with the same value only.
         place: Whether it says where something lies: a run keeps it, and it may change.
@@ -50,7 +51,8 @@ class Setting:
         in_python: Whether it is a keyword of `fit` and `pretrain`, too.
         is_flag: Whether it is a flag.
         aliases: Other names of its flag.
-        name: Its name, that of its field.
+        repeats: Whether its flag is given once for each value of a list.
+        name: What it is called: as its field, less the underscore at the end of what Python keeps for itself.
         type: bool, int, float, str, or a tuple of one of these.
         is_optional: Whether it may be None.
     """
@@ -60,7 +62,7 @@ class Setting:
     most: float | None = None
     above: float | None = None
     below: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: collections.abc.Collection[str] = ()
     group: str = ""
     same_on_resume: bool = True
     place: bool = False
@@ -70,6 +72,7 @@ class Setting:
     in_python: bool = True
     is_flag: bool = True
     aliases: tuple[str, ...] = ()
+    repeats: bool = False
     name: str = ""
     type: typing.Any = str
     is_optional: bool = False
@@ -173,7 +176,7 @@ def changed(of: type, name: str, default: typing.Any = dataclasses.MISSING, **kn
 
 @functools.cache
 def settings_of(of: type) -> types.MappingProxyType[str, Setting]:
-    """Returns what is known of the settings of a class, by name."""
+    """Returns what is known of the settings of a class, by the name of the field."""
     hints, found = typing.get_type_hints(of), {}
     for field in dataclasses.fields(of):
         if _KNOWN in field.metadata:
@@ -182,7 +185,7 @@ def settings_of(of: type) -> types.MappingProxyType[str, Setting]:
                 kinds = typing.get_args(kinds[0])
             (kind,) = (each for each in kinds if each is not types.NoneType)
             found[field.name] = dataclasses.replace(
-                field.metadata[_KNOWN], name=field.name, type=kind, is_optional=len(kinds) > 1
+                field.metadata[_KNOWN], name=field.name.removesuffix("_"), type=kind, is_optional=len(kinds) > 1
             )
     return types.MappingProxyType(found)
 

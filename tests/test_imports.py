@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "cores": "",
     "shipped_files": "errors",
     "plot_labels": "",
+    "settings": "errors",
     "child_process": "",
     "asked_texts": "errors",
     "lacking_characters": "",
@@ -52,13 +53,13 @@ MAY_IMPORT = {
     "modeling": f"{BASE} quiet_tensorflow checkpoint_files compilation mentions",  # knows nothing of text
     "generation": "errors quiet_tensorflow setting_checks compilation tokenization modeling",
     "optimization": "errors quiet_tensorflow config compilation",
-    "objectives": "errors config quiet_tensorflow setting_checks mentions pretraining_data modeling",
-    "training": f"{BASE} quiet_tensorflow verbosity cores folder_lock checkpoint_files progress_line "
+    "objectives": "errors config quiet_tensorflow settings setting_checks mentions pretraining_data modeling",
+    "training": f"{BASE} quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
     "trials": f"{BASE} folder_lock checkpoint_files training",
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
     "objectives training",
-    "finetuning": f"{BASE} quiet_tensorflow verbosity setting_checks folder_lock checkpoint_files text_encoding "
+    "finetuning": f"{BASE} quiet_tensorflow settings verbosity setting_checks folder_lock checkpoint_files text_encoding "
     "plot_labels asked_texts "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
@@ -71,7 +72,10 @@ MAY_IMPORT = {
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
     "tpu": f"{BASE} child_process pretraining_data modeling optimization objectives training finetuning",
-    "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving",
+    "runs": f"{BASE} startup settings verbosity cores folder_lock checkpoint_files shipped_files text_fields corpus rows "
+    "tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning interchange serving",
+    "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving "
+    "runs",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -9,11 +9,14 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parent.parent / "albert_tf"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if PACKAGE / "cli" not in path.parents)
 
-FLAG = re.compile(r"(?<![\w-])--(?=[a-z…])\S*")
+FLAG = re.compile(r"(?<![\w-])--(?=[a-z…])(?!help\b)\S*")  # every command has --help
 COMMAND_LINE = re.compile(
-    r"(?:\w+\.py|python -m [\w.]+|albert-tf [\w-]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]-]+)+"
+    r"(?:\w+\.py|python -m [\w.]+|albert-tf [\w-]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]…-]+)+"
 )
 SETTING = re.compile(r"`\w+(?:=[^`]*)?`")
+
+# What makes a setting, whose help is that of its flag, too.
+FIELDS = {"setting", "free", "place", "changed", "_rare"}
 
 # What is handed to other programs.
 NO_SENTENCES = {
@@ -23,7 +26,9 @@ NO_SENTENCES = {
 
 
 def strings_of(tree):
-    """Yields the strings below a node, with … for what is filled in."""
+    """Yields the strings below a node but for help of settings, with … for what is filled in."""
+    if isinstance(tree, ast.AnnAssign) and isinstance(tree.value, ast.Call) and ast.unparse(tree.value.func) in FIELDS:
+        return
     if isinstance(tree, ast.JoinedStr):
         yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in tree.values)
     elif isinstance(tree, ast.Constant) and isinstance(tree.value, str):
@@ -53,6 +58,7 @@ def printed_settings(tree):
         ('raise InputError("`learning_rate` is 3; export_model.py --format=onnx")', set(), set()),
         ('"""How it runs; `albert-tf serve --help` says more."""', set(), set()),
         ('raise InputError(f"hf download {name} --local-dir=my_model, and then that")', set(), set()),
+        ('do_train: bool = free(False, "Train; with --do_eval also evaluate.")', set(), set()),
         ('self._progress.log(f"lower `learning_rate={rate}`")', set(), {"`learning_rate=…`"}),
     ],
 )

@@ -6,7 +6,7 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 
 import sys
 
-from albert_tf.cli.command import exit_stopped, refuse_to_overwrite, run
+from albert_tf.cli.command import exit_stopped, run
 from albert_tf.errors import InputError
 from albert_tf.startup import fast_import, import_tensorflow, use_onednn
 
@@ -17,4 +17,4 @@ try:
 except InputError as error:
     sys.exit(f"error: {error}")
 
-__all__ = ["exit_stopped", "refuse_to_overwrite", "run"]
+__all__ = ["exit_stopped", "run"]

@@ -3,20 +3,19 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import dataclasses
 import os
 import time
 
-from absl import flags
-
-from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
-from albert_tf.cli.flag_parsing import resolved_flags
-from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import CorpusReader, describe_reading
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import read_text, refuse_to_overwrite
 from albert_tf.pretraining_data.build.source_files import find_sources, refuse_pairs
 from albert_tf.pretraining_data.languages import sampling_shares
 from albert_tf.progress_line import ProgressLine
+from albert_tf.runs.corpus_settings import CorpusSettings
+from albert_tf.runs.tokenizer_settings import TokenizerSettings
+from albert_tf.settings import MODEL, TRAINING, changed, setting
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
 from albert_tf.tokenization.building.report import format_table, measure
@@ -25,61 +24,65 @@ from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES
 from albert_tf.tokenization.building.word_counting import count_words, join_counts, sample_numbers, take_numbers
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
+from albert_tf.verbosity import tell
 from albert_tf.whole_folders import files_together
 
-flags.disclaim_key_flags()
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularySettings(CorpusSettings, TokenizerSettings):
+    """What text a vocabulary is made of, and how; or which one is to be looked at or filled up."""
 
-def define_flags():
-    """Defines the flags of this command."""
-    define_corpus_flags()
-    flags.DEFINE_list(
-        "languages",
+    languages: tuple[str, ...] | None = setting(
         None,
         "The language of each path or glob of --input_file, as in ko,en; by default all text is one language.",
     )
-    flags.DEFINE_float(
-        "language_exponent",
+    language_exponent: float = setting(
         0.5,
-        "The weight of a language is its share of the words raised to this power; with 1 languages count "
-        "by their text, with 0 all equally. XLM has 0.5.",
+        "The weight of a language is its share of the words raised to this power; with 1 languages count by their "
+        "text, with 0 all equally. XLM has 0.5.",
     )
-    flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
-    flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
-    flags.DEFINE_enum(
-        "alphabet",
+    output_dir: str | None = setting(None, "Folder for vocab.txt and tokenizer.json.", group=MODEL)
+    vocab_size: int = setting(32000, "Number of pieces, special tokens included.", least=6)
+    alphabet: str = setting(
         "frequent",
-        ALPHABET_CHOICES,
         "frequent: the --limit_alphabet most frequent characters of the text; basic: also all of ASCII and of the "
         "compatibility jamo; ks_x_1001: also the 2,350 common Hangul syllables; all: also all 11,172.",
+        choices=ALPHABET_CHOICES,
     )
-    flags.DEFINE_integer("limit_alphabet", 6000, "Number of characters to keep, the most frequent.", lower_bound=1)
-    flags.DEFINE_integer("num_unused", 100, "Number of [unused] slots for pieces added later.", lower_bound=0)
-    flags.DEFINE_integer("min_frequency", 2, "Minimum count of a pair of pieces to merge.", lower_bound=1)
-    flags.DEFINE_bool("prune", True, "Replace pieces that the tokenizer never uses in the text.")
-    flags.DEFINE_enum(
-        "morphemes",
+    limit_alphabet: int = setting(6000, "Number of characters to keep, the most frequent.", least=1)
+    num_unused: int = setting(100, "Number of [unused] slots for pieces added later.", least=0)
+    min_frequency: int = setting(2, "Minimum count of a pair of pieces to merge.", least=1)
+    prune: bool = setting(True, "Replace pieces that the tokenizer never uses in the text.")
+    morphemes: str = setting(
         "none",
-        MORPHEME_CHOICES,
-        "Where to split words before pieces are learnt, with kiwipiepy, which is not needed afterwards. "
-        "kiwi: before josa and endings; noun_josa: between nouns and josa.",
+        "Where to split words before pieces are learnt, with kiwipiepy, which is not needed afterwards. kiwi: before "
+        "josa and endings; noun_josa: between nouns and josa.",
+        choices=MORPHEME_CHOICES,
     )
-    flags.DEFINE_integer(
-        "max_sentences",
-        10_000_000,
-        "Learn from a random sample of this many sentences if the text is longer.",
-        lower_bound=1,
+    max_sentences: int = setting(
+        10_000_000, "Learn from a random sample of this many sentences if the text is longer.", least=1
     )
-    flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
-    flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
-    flags.DEFINE_string("vocab_file", None, "With --report or --assign_unused: an existing vocabulary; none is built.")
-    flags.DEFINE_string(
-        "assign_unused",
-        None,
-        "Add these pieces to --vocab_file, in its [unused] slots first: comma-separated, or in a .txt file.",
+    random_seed: int = setting(12345, "Seed of that sample.", least=0, group=TRAINING)
+    report: bool = setting(False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
+    vocab_file: str | None = setting(None, "With --report or --assign_unused: an existing vocabulary; none is built.")
+    assign_unused: str | None = setting(
+        None, "Add these pieces to --vocab_file, in its [unused] slots first: comma-separated, or in a .txt file."
     )
-    flags.DEFINE_bool("overwrite", False, "Replace an existing vocabulary in --output_dir.")
-    define_flags_of_new_tokenizer()
+    overwrite: bool = setting(False, "Replace an existing vocabulary in --output_dir.")
+    # Here they matter: elsewhere the files of a vocabulary say them.
+    do_lower_case: bool = changed(TokenizerSettings, "do_lower_case", group="")
+    strip_accents: bool = changed(TokenizerSettings, "strip_accents", group="")
+    squeeze_repeats: bool = changed(TokenizerSettings, "squeeze_repeats", group="")
+    full_width_to_ascii: bool = changed(TokenizerSettings, "full_width_to_ascii", group="")
+    keep_emoji: bool = changed(TokenizerSettings, "keep_emoji", group="")
+    split_punctuation: bool = changed(TokenizerSettings, "split_punctuation", group="")
+    split_digits: bool = changed(TokenizerSettings, "split_digits", group="")
+    # Off for vocabularies that were made before there was such a setting.
+    split_emoji: bool = changed(TokenizerSettings, "split_emoji", True, group="")
+    wordpiece_scheme: str = changed(TokenizerSettings, "wordpiece_scheme", group="")
+
+
+SETTINGS = VocabularySettings
 
 
 def sentences_of(reader, what):
@@ -95,81 +98,83 @@ def sentences_of(reader, what):
         progress.finish()
 
 
-def count_words_of(given, reader, settings):
+def count_words_of(settings, reader):
     """Counts the words of all sentences, or of a sample; the first of two passes finds out how many there are."""
-    numbers, num_sentences = sample_numbers(sentences_of(reader, "looked at"), given.max_sentences, given.random_seed)
+    numbers, num_sentences = sample_numbers(
+        sentences_of(reader, "looked at"), settings.max_sentences, settings.random_seed
+    )
     if len(numbers) < num_sentences:
-        print(f"sampled {len(numbers):,} of {num_sentences:,} sentences (--max_sentences)")
+        tell(f"sampled {len(numbers):,} of {num_sentences:,} sentences (`max_sentences`)")
     if reader.num_bad_lines:
-        print(f"--on_bad_text={given.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
+        tell(f"`on_bad_text={settings.on_bad_text}`: {reader.num_bad_lines:,} lines can't be read as they are")
     sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
-    return count_words(sentences, given.morphemes, report=print, **settings)
+    return count_words(sentences, settings.morphemes, report=tell, **settings.of_tokenizer())
 
 
-def count_words_of_languages(given, settings):
+def count_words_of_languages(settings):
     """Counts the words of each language by itself, and returns them together, each as often as it is to count."""
-    files, sources = find_sources(given.input_file, given.languages, takes_pairs=False)
+    files, sources = find_sources(settings.input_file, settings.languages, takes_pairs=False)
     counts = {}
     for language in dict.fromkeys(sources):
         paths = [path for path, source in zip(files, sources) if source == language]
-        counts[language] = count_words_of(given, CorpusReader(paths, given.on_bad_text, given.text_field), settings)
+        reader = CorpusReader(paths, settings.on_bad_text, settings.text_field)
+        counts[language] = count_words_of(settings, reader)
         if not counts[language]:
-            raise InputError(f"--languages: there are no words in {language} ({', '.join(paths)}); give it some text")
+            raise InputError(f"`languages`: there are no words in {language} ({', '.join(paths)}); give it some text")
     sizes = [words.total() for words in counts.values()]
-    shares = sampling_shares(sizes, given.language_exponent)
+    shares = sampling_shares(sizes, settings.language_exponent)
     for language, size, share in zip(counts, sizes, shares):
         print(f"{language}: {size / sum(sizes):.1%} of the words, counted as {share:.1%}")
     return join_counts(list(counts.values()), shares)
 
 
-def report(given, name, tokenizer):
+def report(settings, name, tokenizer):
     """Prints what a tokenizer makes of the text or of a sample of it."""
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
-    reader = corpus_reader(given)
-    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), given.max_sentences, given.random_seed)
+    reader = settings.corpus_reader()
+    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), settings.max_sentences, settings.random_seed)
     print(format_table(name, measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))))
 
 
-def main():
-    given = resolved_flags()
-    if given.assign_unused is not None:
-        fill_slots(given)
+def main(settings):
+    if settings.assign_unused is not None:
+        fill_slots(settings)
         return
-    app.require(input_file=given.input_file)
-    if given.vocab_file:
-        if not given.report:
-            raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        if given.output_dir:
-            raise InputError("--report of a --vocab_file is printed, and writes nothing; leave --output_dir out")
-        report(given, given.vocab_file, load_tokenizer(given.vocab_file))
+    settings.require("input_file")
+    if settings.vocab_file:
+        if not settings.report:
+            raise InputError("`vocab_file` goes with `report` or `assign_unused`; leave it out to build a vocabulary")
+        if settings.output_dir:
+            raise InputError("`report` of a `vocab_file` is printed, and writes nothing; leave `output_dir` out")
+        report(settings, settings.vocab_file, settings.load_wordpiece(settings.vocab_file))
     else:
-        build(given)
+        build(settings)
 
 
-def prepare_output(given):
+def prepare_output(settings):
     """Checks that no vocabulary is in the way, and returns the paths of its files."""
-    app.require(output_dir=given.output_dir)
-    paths = [os.path.join(given.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
-    app.refuse_to_overwrite(paths, given.overwrite)
+    settings.require("output_dir")
+    paths = [os.path.join(settings.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
+    refuse_to_overwrite(paths, settings.overwrite)
     return paths
 
 
-def fill_slots(given):
+def fill_slots(settings):
     """Writes a vocabulary that has more pieces, in its [unused] slots and behind them all."""
-    app.require(assign_unused=given.assign_unused, vocab_file=given.vocab_file)
-    paths = prepare_output(given)
-    if given.assign_unused.endswith(".txt"):
-        pieces = [line.strip() for line in read_text(given.assign_unused, "the pieces").split("\n") if line.strip()]
+    settings.require("assign_unused", "vocab_file")
+    paths = prepare_output(settings)
+    if settings.assign_unused.endswith(".txt"):
+        pieces = [line.strip() for line in read_text(settings.assign_unused, "the pieces").split("\n") if line.strip()]
     else:
-        pieces = given.assign_unused.split(",")
-    known = load_tokenizer(given.vocab_file)
+        pieces = settings.assign_unused.split(",")
+    known = settings.load_wordpiece(settings.vocab_file)
     if not isinstance(known, KoreanWordPieceTokenizer):
         raise InputError(
-            f"--assign_unused: {given.vocab_file} goes with SentencePiece, to which no pieces can be added"
+            f"`assign_unused`: {settings.vocab_file} goes with SentencePiece, to which no pieces can be added"
         )
     tokenizer = assign_unused(known, pieces)
-    with files_together(given.output_dir) as folder:
+    with files_together(settings.output_dir) as folder:
         tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
     num_behind = len(tokenizer) - len(known)
@@ -179,47 +184,46 @@ def fill_slots(given):
     print(f"gave {len(pieces) - num_behind:,} slots a piece, {told}; wrote {paths[0]}")
 
 
-def build(given):
-    paths = prepare_output(given)
-    reader = corpus_reader(given)
-    refuse_pairs(reader.paths, given.languages or [])
-    if given.languages:
-        sampling_shares([1], given.language_exponent)  # refuses it before the text is read
-    if not given.languages and "language_exponent" in given.given:
-        raise InputError("--language_exponent goes with --languages, of which it says how much each counts")
-    settings = tokenizer_settings()
-    require_kiwi(given.morphemes)
-    if given.languages:
-        word_counts = count_words_of_languages(given, settings)
+def build(settings):
+    paths = prepare_output(settings)
+    reader = settings.corpus_reader()
+    refuse_pairs(reader.paths, settings.languages or ())
+    if settings.languages:
+        sampling_shares([1], settings.language_exponent)  # refuses it before the text is read
+    if not settings.languages and "language_exponent" in settings.given:
+        raise InputError("`language_exponent` goes with `languages`, of which it says how much each counts")
+    require_kiwi(settings.morphemes)
+    if settings.languages:
+        word_counts = count_words_of_languages(settings)
     else:
-        word_counts = count_words_of(given, reader, settings)
+        word_counts = count_words_of(settings, reader)
     vocabulary = train_vocabulary(
         word_counts,
-        given.vocab_size,
-        given.wordpiece_scheme,
-        given.limit_alphabet,
-        given.num_unused,
-        given.min_frequency,
-        given.prune,
-        required_characters(given.alphabet, **settings),
+        settings.vocab_size,
+        settings.wordpiece_scheme,
+        settings.limit_alphabet,
+        settings.num_unused,
+        settings.min_frequency,
+        settings.prune,
+        required_characters(settings.alphabet, **settings.of_tokenizer()),
     )
-    tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
-    with files_together(given.output_dir) as folder:
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings.of_tokenizer())
+    with files_together(settings.output_dir) as folder:
         tokenizer.save(folder)
-    if given.report:
-        report(given, paths[0], tokenizer)
+    if settings.report:
+        report(settings, paths[0], tokenizer)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
     num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
-    if num_unused > given.num_unused:
-        print(
+    if num_unused > settings.num_unused:
+        tell(
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
-            f"occur --min_frequency={given.min_frequency} times; give more text, or lower --vocab_size"
+            f"occur `min_frequency={settings.min_frequency}` times; give more text, or lower `vocab_size`"
         )
 
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags, output_flag="output_dir")
+    app.run(main, SETTINGS, output_flag="output_dir")

@@ -13,7 +13,6 @@ from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
 from albert_tf.errors import InputError
 from albert_tf.file_errors import describe_file_error, file_errors
-from albert_tf.files import gfile_for
 from albert_tf.folder_lock import hold
 from albert_tf.settings import Settings
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
@@ -89,16 +88,3 @@ def require_folder(settings: Settings, name: str) -> None:
     folder = getattr(settings, name)
     if "://" not in folder and not os.path.isdir(folder):
         raise InputError(f"`{name}={folder}`: there is no such folder; put the name right")
-
-
-def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
-    """Checks that no file is there yet, unless the user asked to overwrite.
-
-    Raises:
-        InputError: One is there, or a folder or device, which nothing is written over.
-    """
-    for path in paths:
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise InputError(f"{path} is there already, and is no file; choose another place")
-        if not overwrite and gfile_for(path).exists(path):
-            raise InputError(f"{path} is there already; choose another place, or pass `overwrite` to replace it")

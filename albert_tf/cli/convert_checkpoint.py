@@ -5,61 +5,59 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 import dataclasses
 
-from absl import flags
-
-from albert_tf.cli.command import with_flags
 from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import WEIGHT_DTYPES
 from albert_tf.interchange.variables import HEADS
+from albert_tf.settings import MODEL, Settings, setting
 from albert_tf.shipped_files import or_shipped
-
-FLAGS = flags.FLAGS
-
-flags.disclaim_key_flags()
+from albert_tf.verbosity import tell
 
 
-def define_flags():
-    """Defines the flags of this command."""
-    flags.DEFINE_enum("from", "albert_tf", list(FORMATS), "What is read.")
-    flags.DEFINE_enum("to", "albert_tf", list(FORMATS), "Format to write; --init_checkpoint accepts albert_tf.")
-    flags.DEFINE_string("input_path", None, "Folder to read, or of albert_tf and google a checkpoint.")
-    flags.DEFINE_string("output_dir", None, "Folder to write; must be missing or empty.")
-    flags.DEFINE_enum(
-        "weights_dtype", None, WEIGHT_DTYPES, "Of what stays in our format: float16 by default, half the size."
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConvertSettings(Settings):
+    """What to convert into what; `ReadOptions` has fields of the same names."""
+
+    from_: str = setting("albert_tf", "What is read.", choices=FORMATS)
+    to: str = setting("albert_tf", "Format to write; --init_checkpoint accepts albert_tf.", choices=FORMATS)
+    input_path: str | None = setting(None, "Folder to read, or of albert_tf and google a checkpoint.")
+    output_dir: str | None = setting(None, "Folder to write; must be missing or empty.", group=MODEL)
+    weights_dtype: str | None = setting(
+        None, "Of what stays in our format: float16 by default, half the size.", choices=WEIGHT_DTYPES
     )
-    flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, if not the one beside the checkpoint.")
-    flags.DEFINE_string("spm_model_file", None, "SentencePiece model, if not the one beside the checkpoint.")
-    flags.DEFINE_bool(
-        "do_lower_case", None, "Lower-case letters; by default as the tokenizer's files say, or else yes."
+    vocab_file: str | None = setting(None, "WordPiece vocabulary, if not the one beside the checkpoint.")
+    spm_model_file: str | None = setting(None, "SentencePiece model, if not the one beside the checkpoint.")
+    do_lower_case: bool | None = setting(
+        None, "Lower-case letters; by default as the tokenizer's files say, or else yes."
     )
-    flags.DEFINE_bool(
-        "strip_accents",
-        None,
-        "Drop accents; by default as the tokenizer's files say, or else if letters are lower-cased.",
+    strip_accents: bool | None = setting(
+        None, "Drop accents; by default as the tokenizer's files say, or else if letters are lower-cased."
     )
-    flags.DEFINE_bool(
-        "split_number_commas",
+    split_number_commas: bool | None = setting(
         None,
         "With SentencePiece: split a piece that ends in a digit and a comma before the comma, as the original does.",
     )
-    flags.DEFINE_enum("task", None, list(HEADS), "What a fine-tuned head is for, if the checkpoint doesn't say.")
-    flags.DEFINE_string(
-        "albert_config_file", None, "Config of Google's checkpoint, if it is not next to the checkpoint."
+    task: str | None = setting(
+        None, "What a fine-tuned head is for, if the checkpoint doesn't say.", choices=tuple(HEADS)
+    )
+    albert_config_file: str | None = setting(
+        None, "Config of Google's checkpoint, if it is not next to the checkpoint."
     )
 
 
-def main():
-    app.require(input_path=FLAGS.input_path, output_dir=FLAGS.output_dir)
-    names = [field.name for field in dataclasses.fields(ReadOptions)]
-    options = ReadOptions(**{name: FLAGS[name].value for name in names})
-    input_path = or_shipped(FLAGS.input_path)
+SETTINGS = ConvertSettings
+
+
+def main(settings):
+    settings.require("input_path", "output_dir")
+    options = ReadOptions(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(ReadOptions)})
+    input_path = or_shipped(settings.input_path)
     for sentence in convert_checkpoint(
-        FLAGS["from"].value, FLAGS.to, input_path, FLAGS.output_dir, options, FLAGS.weights_dtype
+        settings.from_, settings.to, input_path, settings.output_dir, options, settings.weights_dtype
     ):
-        print(with_flags(sentence))
+        tell(sentence)
 
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, SETTINGS)

@@ -9,6 +9,7 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import csv
+import dataclasses
 import json
 import math
 import os
@@ -17,32 +18,31 @@ import sys
 import time
 
 import numpy as np
-from absl import flags
 
 from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, remove, write_json
 from albert_tf.finetuning import Classification
+from albert_tf.settings import MODEL, TRAINING, Settings, setting
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.loss_plot import PLOT_FILE
 from albert_tf.training.progress import METRICS_FILE, format_seconds
 from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
-FLAGS = flags.FLAGS
 
-flags.disclaim_key_flags()
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoSettings(Settings):
+    """What the demo learns from, and where it writes."""
 
-
-def define_flags():
-    """Defines the flags of this command."""
-    flags.DEFINE_string("output_dir", "demo_output", "Folder for everything the demo writes.")
-    flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of such files.")
-    flags.DEFINE_integer("num_train_steps", 1000, "Number of pre-training steps.", lower_bound=1)
-    flags.DEFINE_integer("random_seed", 12345, "Seed of everything that is drawn.", lower_bound=0)
-    flags.DEFINE_bool("overwrite", False, "Replace an existing demo in --output_dir.")
+    output_dir: str = setting("demo_output", "Folder for everything the demo writes.", group=MODEL)
+    corpus: str | None = setting(None, "Your own text: a file, a glob, or a folder of such files.")
+    num_train_steps: int = setting(1000, "Number of pre-training steps.", least=1, group=TRAINING)
+    random_seed: int = setting(12345, "Seed of everything that is drawn.", least=0, group=TRAINING)
+    overwrite: bool = setting(False, "Replace an existing demo in --output_dir.")
 
 
+SETTINGS = DemoSettings
 CONFIG = shipped_path("configs/albert_demo.json")
 RECIPE = shipped_path("configs/recipes/demo.cfg")
 SAMPLES = shipped_path("samples")
@@ -61,19 +61,19 @@ STAGES = (
 )
 
 
-def prepare_output_dir():
+def prepare_output_dir(settings):
     """Makes room for a new demo; deletes nothing but an earlier one."""
-    path = os.path.join(FLAGS.output_dir, RESULTS_FILE)
-    if os.listdir(FLAGS.output_dir):
+    path = os.path.join(settings.output_dir, RESULTS_FILE)
+    if os.listdir(settings.output_dir):
         if not os.path.exists(path):
             raise InputError(
-                f"--output_dir={FLAGS.output_dir} holds something other than a demo; choose another folder"
+                f"`output_dir={settings.output_dir}` holds something other than a demo; choose another folder"
             )
-        if read_json(path, "the demo's results") and not FLAGS.overwrite:
-            raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
+        if read_json(path, "the demo's results") and not settings.overwrite:
+            raise InputError(f"`output_dir={settings.output_dir}` holds a demo; pass `overwrite` to replace it")
     write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted
     for stage in STAGES:
-        remove(os.path.join(FLAGS.output_dir, stage))
+        remove(os.path.join(settings.output_dir, stage))
 
 
 def run_stage(title, command, **flag_values):
@@ -94,7 +94,7 @@ def command_line(command):
     return [sys.executable, "-m", "albert_tf", stage], f"albert-tf {stage}"
 
 
-def train_classifier(start, output_dir, **flag_values):
+def train_classifier(settings, start, output_dir, **flag_values):
     """Fine-tunes on the sample's reviews; returns which of the others it classifies correctly, bool [reviews]."""
     run_stage(
         f"A classifier from {start}",
@@ -105,7 +105,7 @@ def train_classifier(start, output_dir, **flag_values):
         do_train=True,
         do_eval=True,
         do_predict=True,
-        random_seed=FLAGS.random_seed,
+        random_seed=settings.random_seed,
         **flag_values,
     )
     with open(os.path.join(output_dir, Classification.predictions_file), encoding="utf-8", newline="") as file:
@@ -140,12 +140,12 @@ def print_table(title, rows):
         print(f"{name:<{width}}  {value}")
 
 
-def main():
+def main(settings):
     started_at = time.monotonic()
-    corpus = find_corpus_files([FLAGS.corpus] if FLAGS.corpus else SAMPLE_TEXTS, "corpus")
-    prepare_output_dir()
+    corpus = find_corpus_files([settings.corpus] if settings.corpus else SAMPLE_TEXTS, "corpus")
+    prepare_output_dir(settings)
     vocabulary, data, pretraining, from_random, from_own, from_shipped = (
-        os.path.join(FLAGS.output_dir, stage) for stage in STAGES
+        os.path.join(settings.output_dir, stage) for stage in STAGES
     )
     vocab_file = os.path.join(vocabulary, "vocab.txt")
 
@@ -156,7 +156,7 @@ def main():
         output_dir=vocabulary,
         vocab_size=read_json(CONFIG, "the configuration")["vocab_size"],
         limit_alphabet=2000,
-        random_seed=FLAGS.random_seed,
+        random_seed=settings.random_seed,
     )
     run_stage(
         "Pre-training data",
@@ -170,7 +170,7 @@ def main():
         ngram=1,
         dupe_factor=8,
         held_out_fraction=0.05,
-        random_seed=FLAGS.random_seed,
+        random_seed=settings.random_seed,
     )
     run_stage(
         "Pre-training",
@@ -179,16 +179,18 @@ def main():
         albert_config_file=CONFIG,
         input_file=os.path.join(data, "train.tfrecord"),
         output_dir=pretraining,
-        num_train_steps=FLAGS.num_train_steps,
-        num_warmup_steps=FLAGS.num_train_steps // 10,
-        random_seed=FLAGS.random_seed,
+        num_train_steps=settings.num_train_steps,
+        num_warmup_steps=settings.num_train_steps // 10,
+        random_seed=settings.random_seed,
     )
     right = {
         "random_weights": train_classifier(
-            "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
+            settings, "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
         ),
-        "own_text": train_classifier("what was just pre-trained", from_own, init_checkpoint=pretraining),
-        "shipped_model": train_classifier("the included small model", from_shipped, init_checkpoint=SHIPPED_MODEL),
+        "own_text": train_classifier(settings, "what was just pre-trained", from_own, init_checkpoint=pretraining),
+        "shipped_model": train_classifier(
+            settings, "the included small model", from_shipped, init_checkpoint=SHIPPED_MODEL
+        ),
     }
 
     accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
@@ -207,7 +209,7 @@ def main():
         "masked_lm_accuracy_after": best["masked_lm_accuracy"],
         **{f"classifier_accuracy_{start}": value for start, value in accuracy.items()},
     }
-    write_json(os.path.join(FLAGS.output_dir, RESULTS_FILE), results)
+    write_json(os.path.join(settings.output_dir, RESULTS_FILE), results)
     print_table(
         f"albert_tf demo: done in {format_seconds(time.monotonic() - started_at)}",
         [
@@ -228,7 +230,7 @@ def main():
         ("always the most frequent label", "majority", "what has to be beaten"),
         ("a linear model on character n-grams", "linear", "what needs no network"),
         ("random weights", "random_weights", f"what {num_labels} labels teach without pre-training"),
-        (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
+        (f"pre-trained on {'your text' if settings.corpus else 'the sample'}", "own_text", own),
         ("models/albert_ko_small, which is included", "shipped_model", shipped),
     )
     print_table(
@@ -239,4 +241,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags, output_flag="output_dir")
+    app.run(main, SETTINGS, output_flag="output_dir")

@@ -4,44 +4,46 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import contextlib
+import dataclasses
 import os
 
-from absl import flags
-
-from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.interchange.foreign_folder import as_ours, format_of
 from albert_tf.serving.exported import read_card
 from albert_tf.serving.exporting import FORMATS, WEIGHT_TYPES, export_model
+from albert_tf.settings import MODEL, Settings, setting
 from albert_tf.tokenization import SentencePieceTokenizer
 
-flags.disclaim_key_flags()
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportSettings(Settings):
+    """What to export, and in which form."""
 
-def define_flags():
-    """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model, also one of transformers.")
-    flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
-    flags.DEFINE_enum(
-        "format",
-        "saved_model",
-        FORMATS,
-        "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
+    model_dir: str | None = setting(None, "Folder of a fine-tuned or pre-trained model, also one of transformers.")
+    output_dir: str | None = setting(
+        None, "Folder to write; each export is a new version below it: 1, 2 and so on.", group=MODEL
     )
-    flags.DEFINE_enum(
-        "weights",
+    format: str = setting(
+        "saved_model",
+        "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
+        choices=FORMATS,
+    )
+    weights: str = setting(
         "float32",
-        WEIGHT_TYPES,
         "Type in which large weights are stored, to make the export smaller: bfloat16 of a SavedModel, which is "
         "computed in, too; float16 or int8 of LiteRT.",
+        choices=WEIGHT_TYPES,
     )
-    flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
-    flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
+    spm_model_file: str | None = setting(None, "SentencePiece model, where --model_dir has no tokenizer.")
+    do_lower_case: bool = setting(True, "With --spm_model_file: lower-case letters.")
+
+    def named_tokenizer(self) -> SentencePieceTokenizer | None:
+        """Returns the tokenizer of `spm_model_file`, None where that is not settings."""
+        if not self.spm_model_file:
+            return None
+        return SentencePieceTokenizer.from_model_file(self.spm_model_file, lower_case=self.do_lower_case)
 
 
-def tokenizer_from_flags(given):
-    if not given.spm_model_file:
-        return None
-    return SentencePieceTokenizer.from_model_file(given.spm_model_file, lower_case=given.do_lower_case)
+SETTINGS = ExportSettings
 
 
 @contextlib.contextmanager
@@ -55,12 +57,11 @@ def our_model(folder, needs_tokenizer):
         yield ours.path
 
 
-def main():
-    given = resolved_flags()
-    app.require(model_dir=given.model_dir, output_dir=given.output_dir)
-    tokenizer = tokenizer_from_flags(given)
-    with our_model(given.model_dir, needs_tokenizer=tokenizer is None) as model_dir:
-        path = export_model(model_dir, given.output_dir, given.weights, given.format, tokenizer)
+def main(settings):
+    settings.require("model_dir", "output_dir")
+    tokenizer = settings.named_tokenizer()
+    with our_model(settings.model_dir, needs_tokenizer=tokenizer is None) as model_dir:
+        path = export_model(model_dir, settings.output_dir, settings.weights, settings.format, tokenizer)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():
@@ -69,4 +70,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, SETTINGS)

@@ -4,20 +4,19 @@ albert-tf score-text --input_file=reviews.txt.gz --output_file=scores.jsonl
 albert-tf score-text --template_file=template.txt --input_file=reviews.tsv --output_file=labels.jsonl
 """
 
-from absl import flags
+import dataclasses
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
 from albert_tf.cli import answered_file, app
-from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.cli.answered_file import AnsweredFileSettings
 from albert_tf.errors import InputError
 from albert_tf.serving.scoring.asked_rows import ChosenRows, ScoredRows
 from albert_tf.serving.scoring.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
 from albert_tf.serving.scoring.queries import METHODS
 from albert_tf.serving.scoring.template import read_template
-
-flags.disclaim_key_flags()
+from albert_tf.settings import TRAINING, changed, setting
 
 # What is said of a template, or of examples in it.
 _OF_TEMPLATES = ("train_file", "num_examples", "random_seed", "label_field", "compare")
@@ -26,98 +25,106 @@ _OF_EXAMPLES = ("num_examples", "random_seed")
 _BATCHES_PER_PART = 4
 
 
-def define_flags():
-    """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
-    answered_file.define_flags(
-        "What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too.",
-        "Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
-        'The column to read, or several that are joined; by default "text".',
-        "Number of inputs computed at once; with a masked model, each is a text with one piece masked.",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreSettings(AnsweredFileSettings):
+    """What is to be scored or labelled, and how."""
+
+    model_dir: str = setting(SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
+    input_file: str | None = changed(
+        AnsweredFileSettings,
+        "input_file",
+        help="What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too.",
     )
-    flags.DEFINE_enum(
-        "method",
+    output_file: str | None = changed(
+        AnsweredFileSettings,
+        "output_file",
+        help="Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
+    )
+    predict_batch_size: int = changed(
+        AnsweredFileSettings,
+        "predict_batch_size",
+        help="Number of inputs computed at once; with a masked model, each is a text with one piece masked.",
+    )
+    method: str | None = setting(
         None,
-        METHODS,
-        "With a masked model, what is masked together with a piece: the later pieces of its word "
-        "(default), or nothing.",
+        "With a masked model, what is masked together with a piece: the later pieces of its word (default), or "
+        "nothing.",
+        choices=METHODS,
     )
-    flags.DEFINE_string(
-        "template_file",
+    template_file: str | None = setting(
         None,
         "Label the texts, without training: a file whose first line is as '{text} 한마디로 {answer}', and each other "
         "one a label with its answer, as 'positive: 재밌다'.",
     )
-    flags.DEFINE_string("train_file", None, "With a template: labelled texts to draw examples from.")
-    flags.DEFINE_integer(
-        "num_examples", 4, "With --train_file: how many examples to put in front of a text.", lower_bound=1
+    train_file: str | None = setting(None, "With a template: labelled texts to draw examples from.")
+    num_examples: int = setting(4, "With --train_file: how many examples to put in front of a text.", least=1)
+    random_seed: int = setting(0, "With --train_file: random seed of the examples.", least=0, group=TRAINING)
+    label_field: str = setting(
+        "label", "With a template: the column with the right labels; prints how often they are chosen."
     )
-    flags.DEFINE_integer("random_seed", 0, "With --train_file: random seed of the examples.", lower_bound=0)
-    flags.DEFINE_string(
-        "label_field", "label", "With a template: the column with the right labels; prints how often they are chosen."
-    )
-    flags.DEFINE_enum(
-        "compare",
+    compare: str = setting(
         PMI,
-        COMPARISONS,
-        "With a template: choose the answer with the highest score, score per character, or pmi, its "
-        "score minus that without the text.",
+        "With a template: choose the answer with the highest score, score per character, or pmi, its score minus that "
+        "without the text.",
+        choices=COMPARISONS,
     )
 
 
-def main():
-    given = resolved_flags()
-    app.require(model_dir=given.model_dir, input_file=given.input_file, output_file=given.output_file)
-    _check_together(given)
-    input_file = answered_file.find_input(given, writes_tables=True)
-    if given.template_file:
-        _label(given, input_file)
+SETTINGS = ScoreSettings
+
+
+def main(settings):
+    settings.require("model_dir", "input_file", "output_file")
+    _check_together(settings)
+    input_file = answered_file.find_input(settings, writes_tables=True)
+    if settings.template_file:
+        _label(settings, input_file)
         return
     answered_file.answer(
-        given,
+        settings,
         input_file,
-        lambda: ScoredRows(albert_tf.load(given.model_dir), given.method),
+        lambda: ScoredRows(albert_tf.load(settings.model_dir), settings.method),
         batches_per_part=_BATCHES_PER_PART,
     )
 
 
-def _label(given, input_file):
-    template, answers = read_template(given.template_file)
+def _label(settings, input_file):
+    template, answers = read_template(settings.template_file)
     examples = []
-    if given.train_file:
-        columns = ",".join(given.input_fields or ["text"]), given.label_field
-        examples = draw_examples(given.train_file, *columns, answers, given.num_examples, given.random_seed)
-    options = {"template": template, "answers": answers, "examples": examples, "compare": given.compare}
+    if settings.train_file:
+        columns = ",".join(settings.input_fields or ["text"]), settings.label_field
+        examples = draw_examples(settings.train_file, *columns, answers, settings.num_examples, settings.random_seed)
+    options = {"template": template, "answers": answers, "examples": examples, "compare": settings.compare}
 
     def print_accuracy(found):
         accuracy = describe_accuracy(found)
         if accuracy is not None:
             print(accuracy)
-        elif "label_field" in given.given:
-            print(f"warning: no row has a column {given.label_field}, so it is not known how many labels are right")
+        elif "label_field" in settings.given:
+            print(f"warning: no row has a column {settings.label_field}, so it is not known how many labels are right")
 
     answered_file.answer(
-        given,
+        settings,
         input_file,
-        lambda: ChosenRows(albert_tf.load(given.model_dir), **options),
+        lambda: ChosenRows(albert_tf.load(settings.model_dir), **options),
         print_accuracy,
-        kept_columns={given.label_field: GIVEN_LABEL},
+        kept_columns={settings.label_field: GIVEN_LABEL},
         batches_per_part=_BATCHES_PER_PART,
     )
 
 
-def _check_together(given):
+def _check_together(settings):
     """Checks that nothing is given that has no meaning without what is not given."""
     for names, needed in ((_OF_TEMPLATES, "template_file"), (_OF_EXAMPLES, "train_file")):
-        alone = [name for name in names if name in given.given and not getattr(given, needed)]
+        alone = [name for name in names if name in settings.given and not getattr(settings, needed)]
         if alone:
-            raise InputError(f"--{alone[0]} has no effect without --{needed}; leave it out, or name the file")
-    if given.template_file and given.method:
+            raise InputError(f"`{alone[0]}` has no effect without `{needed}`; leave it out, or name the file")
+    if settings.template_file and settings.method:
         raise InputError(
-            "--method can't be used with --template_file, which always masks the later pieces of a word; leave it out"
+            "`method` can't be used with `template_file`, which always masks the later pieces of a word; leave it out"
         )
 
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, SETTINGS)

@@ -9,54 +9,67 @@ import dataclasses
 import os
 import re
 
-from absl import flags
-
 from albert_tf.cli import command
 from albert_tf.errors import InputError, with_extra
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.server.options import ServerOptions
+from albert_tf.settings import Settings, setting
 from albert_tf.startup import fast_import, import_tensorflow
 
-FLAGS = flags.FLAGS
-
-flags.disclaim_key_flags()
+_DEFAULT = ServerOptions()
 
 
-def define_flags():
-    """Defines the flags of this command."""
-    flags.DEFINE_string(
-        "model_dir", None, "The --output_dir of export_model.py, or one of its versions: SavedModels, or LiteRT's."
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeSettings(Settings):
+    """What to serve, and how; `ServerOptions` has fields of the same names."""
+
+    model_dir: str | None = setting(
+        None, "The --output_dir of export_model.py, or one of its versions: SavedModels, or LiteRT's."
     )
-    flags.DEFINE_string("model_name", None, "Name of the model in requests; by default that of its folder.")
-    default = ServerOptions()
-    flags.DEFINE_string("host", default.host, "Address to listen on; 0.0.0.0 for all that can reach this machine.")
-    flags.DEFINE_integer("port", default.port, "Port to listen on.", lower_bound=1, upper_bound=65535)
-    flags.DEFINE_integer("max_batch_size", default.max_batch_size, "Maximum number of texts in a batch.", 1)
-    flags.DEFINE_integer("max_texts", default.max_texts, "Maximum number of texts in a request.", 1)
-    flags.DEFINE_integer("max_characters", default.max_characters, "Longest text, in characters.", 1)
-    flags.DEFINE_integer("max_waiting", default.max_waiting, "Maximum number of waiting texts; others get 503.", 1)
-    flags.DEFINE_integer("max_request_bytes", default.max_request_bytes, "Largest request, in bytes.", 1)
-    flags.DEFINE_integer(
-        "max_held_bytes",
-        default.max_held_bytes,
+    model_name: str | None = setting(None, "Name of the model in requests; by default that of its folder.")
+    host: str = setting(_DEFAULT.host, "Address to listen on; 0.0.0.0 for all that can reach this machine.")
+    port: int = setting(_DEFAULT.port, "Port to listen on.", least=1, most=65535)
+    max_batch_size: int = setting(_DEFAULT.max_batch_size, "Maximum number of texts in a batch.", least=1)
+    max_texts: int = setting(_DEFAULT.max_texts, "Maximum number of texts in a request.", least=1)
+    max_characters: int = setting(_DEFAULT.max_characters, "Longest text, in characters.", least=1)
+    max_waiting: int = setting(_DEFAULT.max_waiting, "Maximum number of waiting texts; others get 503.", least=1)
+    max_request_bytes: int = setting(_DEFAULT.max_request_bytes, "Largest request, in bytes.", least=1)
+    max_held_bytes: int = setting(
+        _DEFAULT.max_held_bytes,
         "Maximum bytes of all requests and answers in memory; others are answered 503.",
-        1,
+        least=1,
     )
-    flags.DEFINE_integer(
-        "max_connections", default.max_connections, "Maximum number of connections; others are answered 503.", 1
+    max_connections: int = setting(
+        _DEFAULT.max_connections, "Maximum number of connections; others are answered 503.", least=1
     )
-    flags.DEFINE_float(
-        "request_timeout", default.request_timeout, "Seconds for which the server waits for a client.", 0.1
+    request_timeout: float = setting(
+        _DEFAULT.request_timeout, "Seconds for which the server waits for a client.", least=0.1
     )
-    flags.DEFINE_integer(
-        "grace_period", default.grace_period, "Seconds that answers may take once the server is stopped.", 0
+    grace_period: int = setting(
+        _DEFAULT.grace_period, "Seconds that answers may take once the server is stopped.", least=0
     )
 
+    def server_options(self) -> ServerOptions:
+        """Returns how the server runs.
 
-def main():
-    command.require_folder(model_dir=FLAGS.model_dir)
-    options = _options()
-    load = _import_export()
+        Raises:
+            InputError: A request may be larger than all that may be held.
+        """
+        if self.max_held_bytes < self.max_request_bytes:
+            raise InputError(
+                f"`max_held_bytes={self.max_held_bytes}` is less than `max_request_bytes={self.max_request_bytes}`: "
+                "no request of that size would ever be answered; raise it"
+            )
+        return ServerOptions(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ServerOptions)})
+
+
+SETTINGS = ServeSettings
+
+
+def main(settings):
+    command.require_folder(settings, "model_dir")
+    options = settings.server_options()
+    load = _import_export(settings.model_dir)
     try:
         from albert_tf.server.server import serve
     except ImportError as error:
@@ -65,25 +78,15 @@ def main():
             f"({error}); pip install {with_extra('serve')}"
         ) from error
     model = load()
-    name = FLAGS.model_name or _name_of(model.folder)
+    name = settings.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
-        raise InputError(f"--model_name={name}: a name consists of letters, digits, dots, dashes and underscores")
+        raise InputError(f"`model_name={name}`: a name consists of letters, digits, dots, dashes and underscores")
     serve(model, name, options)
 
 
-def _options():
-    options = ServerOptions(**{field.name: FLAGS[field.name].value for field in dataclasses.fields(ServerOptions)})
-    if options.max_held_bytes < options.max_request_bytes:
-        raise InputError(
-            f"--max_held_bytes={options.max_held_bytes} is less than --max_request_bytes={options.max_request_bytes}: "
-            "no request of that size would ever be answered; raise it"
-        )
-    return options
-
-
-def _import_export():
+def _import_export(model_dir):
     """Imports what the export needs, TensorFlow or LiteRT; returns a function that loads it."""
-    folder = find_litert(FLAGS.model_dir)
+    folder = find_litert(model_dir)
     if folder is not None:
         return lambda: LiteRTExport(folder)
     # Not by `app`, whose products are the faster ones for batches, and not for single texts.
@@ -91,7 +94,7 @@ def _import_export():
         import_tensorflow()
     from albert_tf.serving.exported import load_alone
 
-    return lambda: load_alone(FLAGS.model_dir)
+    return lambda: load_alone(model_dir)
 
 
 def _name_of(folder):
@@ -102,4 +105,4 @@ def _name_of(folder):
 
 def run():
     """Runs the command."""
-    command.run(main, define_flags)
+    command.run(main, SETTINGS)

@@ -36,19 +36,23 @@ class _Parser(flags.ArgumentParser):
 def define_flags(settings: type[Settings]) -> None:
     """Defines the flags of a command, one for each setting, and those of the original's that it takes."""
     known = {name: each for name, each in settings_of(settings).items() if each.is_flag}
-    defaults = {name: settings.__dataclass_fields__[name].default for name in known}
-    for name, each in known.items():
+    defaults = {each.name: settings.__dataclass_fields__[field].default for field, each in known.items()}
+    for each in known.values():
+        name = each.name
         default = list(defaults[name]) if isinstance(defaults[name], tuple) else defaults[name]
         bounds = {"lower_bound": each.least, "upper_bound": each.most} if each.type in (int, float) else {}
         if each.type is float:
             bounds = {name: bound if bound is None else float(bound) for name, bound in bounds.items()}
-        if each.is_list:
+        if each.repeats:
+            flags.DEFINE_multi_string(name, default, each.help)
+        elif each.is_list:
             flags.DEFINE_list(name, default, each.help)
         elif each.choices:
-            flags.DEFINE_enum(name, default, each.choices, each.help)
+            flags.DEFINE_enum(name, default, list(each.choices), each.help)
         else:
             _DEFINE[each.type](name, default, each.help, **bounds)
-        FLAGS[name].parser = _Parser(each, FLAGS[name].parser)
+        if not each.repeats:
+            FLAGS[name].parser = _Parser(each, FLAGS[name].parser)
         for alias in each.aliases:
             flags.DEFINE_alias(alias, name)
     define_original_flags(*ORIGINAL_FLAGS.get(getattr(settings, "command", None), ()))
@@ -60,12 +64,12 @@ def settings_from_flags(settings: type[Settings]) -> Settings:
     An `init_checkpoint` or `albert_config_file` that names nothing here is an included one, if there is one: so the
     included flagfiles serve from every folder.
     """
-    names = settings.names(is_flag=True)
-    values = {name: FLAGS[name].value for name in names}
+    found = {name: FLAGS[each.name] for name, each in settings_of(settings).items() if each.is_flag}
+    values = {name: flag.value for name, flag in found.items()}
     for name in ("init_checkpoint", "albert_config_file"):
         if values.get(name):
             values[name] = or_shipped(values[name])
-    return settings(**values, given=frozenset(name for name in names if FLAGS[name].present))
+    return settings(**values, given=frozenset(name for name, flag in found.items() if flag.present))
 
 
 def parse_flags(arguments: list[str], settings: type[Settings]) -> None:
@@ -109,9 +113,9 @@ def parse_flags(arguments: list[str], settings: type[Settings]) -> None:
 def help_text(script: str, settings: type[Settings]) -> str:
     """Returns what --help says: the flags that a person sets, in groups. --helpfull shows all of them."""
     groups = {title: flags.FlagValues() for title in (_OWN, *GROUPS)}
-    for name, known in settings_of(settings).items():
+    for known in settings_of(settings).values():
         if known.is_flag and known.group != RARE:
-            groups[known.group or _OWN][name] = FLAGS[name]
+            groups[known.group or _OWN][known.name] = FLAGS[known.name]
     shown = [
         f"{title}:\n{group.get_help('  ', include_special_flags=False)}"
         for title, group in groups.items()

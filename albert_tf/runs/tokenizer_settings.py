@@ -56,61 +56,14 @@ class TokenizerSettings(Settings):
         """Returns what `KoreanWordPieceTokenizer` has of them."""
         return {name: getattr(self, flag) for flag, name in _OF_WORDPIECE.items()}
 
+    def load_wordpiece(self, vocab_file: str) -> Tokenizer:
+        """Builds a tokenizer from a vocabulary file, with the settings of the files beside it or else these.
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AnyTokenizerSettings(TokenizerSettings):
-    """A vocabulary or a SentencePiece model, and how text is normalised and split."""
-
-    vocab_file: str | None = free(None, "Vocabulary; by default the one beside --init_checkpoint.", in_python=False)
-    spm_model_file: str | None = free(
-        None,
-        "SentencePiece model, instead of --vocab_file; a tokenizer.json beside spiece.model says how to use it.",
-        in_python=False,
-    )
-    split_number_commas: bool = _rare(
-        True, "With --spm_model_file: split a piece that ends in a digit and a comma before the comma."
-    )
-
-    def load_tokenizer(self, vocab_file: str | None, spm_model_file: str | None) -> Tokenizer:
-        """Builds a tokenizer from a SentencePiece model if there is one, else from a vocabulary file.
-
-        Args:
-            vocab_file: Its settings are those of the files beside it, tokenizer.json or what transformers writes, or
-                else these; beside a model it must list that model's pieces.
-            spm_model_file: The model; its settings are those of the tokenizer.json beside spiece.model, or else these.
+        Those are tokenizer.json, or what transformers writes.
 
         Raises:
-            InputError: A file can't be used, the two don't go together, or a setting was given that contradicts
-                tokenizer.json or means nothing for SentencePiece.
+            InputError: The vocabulary can't be used, or a setting was given that contradicts the files beside it.
         """
-        if not spm_model_file:
-            if vocab_file.endswith((".model", ".vocab")):
-                raise InputError(
-                    f"`vocab_file={vocab_file}` is a file of SentencePiece; name its .model in `spm_model_file`"
-                )
-            return self._load_wordpiece(vocab_file)
-        for name in _OF_WORDPIECE.keys() - _OF_SENTENCEPIECE.keys():
-            if name in self.given:
-                raise InputError(f"`{name}` does not apply to the SentencePiece model {spm_model_file}; leave it out")
-        folder, name = os.path.split(spm_model_file)
-        settings_file = os.path.join(folder, TOKENIZER_FILE)
-        if name == MODEL_FILE and tf.io.gfile.exists(settings_file):
-            tokenizer = SentencePieceTokenizer.load(folder)
-            self._check_same(tokenizer, _OF_SENTENCEPIECE, settings_file)
-        else:
-            # Accents are kept by default for WordPiece, and dropped for SentencePiece, as the original does.
-            strips_accents = self.strip_accents or "strip_accents" not in self.given
-            tokenizer = SentencePieceTokenizer.from_model_file(
-                spm_model_file,
-                lower_case=self.do_lower_case,
-                strip_accents=strips_accents,
-                split_number_commas=self.split_number_commas,
-            )
-        if vocab_file:
-            _check_pieces(vocab_file, tokenizer, spm_model_file)
-        return tokenizer
-
-    def _load_wordpiece(self, vocab_file):
         folder, name = os.path.split(vocab_file)
         settings_file = os.path.join(folder, TOKENIZER_FILE)
         if name == VOCABULARY_FILE and is_of_transformers(folder):
@@ -139,6 +92,59 @@ class AnyTokenizerSettings(TokenizerSettings):
                     f"`{name}={getattr(self, name)}` contradicts {settings_file}, which says {said}; "
                     "leave it out, or build a vocabulary with it"
                 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnyTokenizerSettings(TokenizerSettings):
+    """A vocabulary or a SentencePiece model, and how text is normalised and split."""
+
+    vocab_file: str | None = free(None, "Vocabulary; by default the one beside --init_checkpoint.", in_python=False)
+    spm_model_file: str | None = free(
+        None,
+        "SentencePiece model, instead of --vocab_file; a tokenizer.json beside spiece.model says how to use it.",
+        in_python=False,
+    )
+    split_number_commas: bool = _rare(
+        True, "With --spm_model_file: split a piece that ends in a digit and a comma before the comma."
+    )
+
+    def load_tokenizer(self, vocab_file: str | None, spm_model_file: str | None) -> Tokenizer:
+        """Builds a tokenizer from a SentencePiece model if there is one, else from a vocabulary file.
+
+        Args:
+            vocab_file: As for `load_wordpiece`; beside a model it must list that model's pieces.
+            spm_model_file: The model; its settings are those of the tokenizer.json beside spiece.model, or else these.
+
+        Raises:
+            InputError: A file can't be used, the two don't go together, or a setting was given that contradicts
+                tokenizer.json or means nothing for SentencePiece.
+        """
+        if not spm_model_file:
+            if vocab_file.endswith((".model", ".vocab")):
+                raise InputError(
+                    f"`vocab_file={vocab_file}` is a file of SentencePiece; name its .model in `spm_model_file`"
+                )
+            return self.load_wordpiece(vocab_file)
+        for name in _OF_WORDPIECE.keys() - _OF_SENTENCEPIECE.keys():
+            if name in self.given:
+                raise InputError(f"`{name}` does not apply to the SentencePiece model {spm_model_file}; leave it out")
+        folder, name = os.path.split(spm_model_file)
+        settings_file = os.path.join(folder, TOKENIZER_FILE)
+        if name == MODEL_FILE and tf.io.gfile.exists(settings_file):
+            tokenizer = SentencePieceTokenizer.load(folder)
+            self._check_same(tokenizer, _OF_SENTENCEPIECE, settings_file)
+        else:
+            # Accents are kept by default for WordPiece, and dropped for SentencePiece, as the original does.
+            strips_accents = self.strip_accents or "strip_accents" not in self.given
+            tokenizer = SentencePieceTokenizer.from_model_file(
+                spm_model_file,
+                lower_case=self.do_lower_case,
+                strip_accents=strips_accents,
+                split_number_commas=self.split_number_commas,
+            )
+        if vocab_file:
+            _check_pieces(vocab_file, tokenizer, spm_model_file)
+        return tokenizer
 
 
 def _check_pieces(vocab_file, tokenizer, spm_model_file):

@@ -82,6 +82,7 @@ class RunSettings(Settings):
     head_learning_rate: float | None = setting(
         None,
         "Peak learning rate of the head alone; by default that of the encoder.",
+        least=0,
         above=0,
         group=RARE,
         search=LOGARITHMIC,

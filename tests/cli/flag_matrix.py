@@ -6,6 +6,7 @@ import importlib
 from absl import flags
 
 from albert_tf.cli.original_flags import _DEFAULT_ONLY, _WITHOUT_EFFECT
+from albert_tf.cli.settings_flags import define_flags
 
 SMALL_INTEGER, SMALL_NUMBER, SHARE, ANY_TEXT = 2, 0.02, 0.25, "text"
 
@@ -37,7 +38,7 @@ class Case:
 def registered_flags(command: str) -> dict[str, flags.Flag]:
     """Returns the flags that a command defines, by name."""
     before = set(flags.FLAGS)
-    importlib.import_module(f"albert_tf.cli.{command}").define_flags()
+    define_flags(importlib.import_module(f"albert_tf.cli.{command}").SETTINGS)
     names = sorted(set(flags.FLAGS) - before)
     found = {name: flags.FLAGS[name] for name in names}
     for name in names:

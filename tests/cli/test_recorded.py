@@ -18,8 +18,8 @@ from absl import flags
 from tiny_config import tiny_config
 from writing_commands import Inputs, make_cases
 
-from albert_tf.cli import flag_groups
 from albert_tf.cli.commands import COMMANDS
+from albert_tf.cli.settings_flags import define_flags, help_text
 from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.manifest import manifest_identity, read_manifest
 from albert_tf.pretraining_data.shards import find_shards
@@ -56,12 +56,12 @@ def check(name, text):
 
 @pytest.mark.parametrize(("stage", "module"), [(stage, module) for stage, module, _ in COMMANDS if stage != "files"])
 def test_flags_and_their_help(stage, module):
-    before = set(flags.FLAGS)
-    flag_groups.define(importlib.import_module(module).define_flags)
+    before, settings = set(flags.FLAGS), importlib.import_module(module).SETTINGS
+    define_flags(settings)
     defined = sorted(set(flags.FLAGS) - before)
     values = flags.FlagValues()
     try:
-        short = flag_groups.help_text(f"albert-tf {stage}")
+        short = help_text(f"albert-tf {stage}", settings)
         for name in defined:
             values[name] = flags.FLAGS[name]
         everything = values.get_help(include_special_flags=False)

@@ -5,8 +5,8 @@ import unicodedata
 
 import pytest
 
-from albert_tf.cli.create_pretraining_data import packing_and_objective
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.data_settings import DataSettings
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
@@ -194,18 +194,18 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
 @pytest.mark.parametrize(
     ("given", "packing", "objective"),
     [
-        ((None, None, False), "order", "albert"),
-        (("bert", None, False), "next", "bert"),
-        (("roberta", None, False), "full_sentences", "roberta"),
-        (("roberta", "order", False), "order", "roberta"),
-        ((None, "halves", False), "halves", "halves"),
-        (("causal", None, False), "document_blocks", "causal"),
-        ((None, "document_sentences", False), "document_sentences", "roberta"),
-        ((None, None, True), "next", "bert"),
+        ({}, "order", "albert"),
+        ({"objective": "bert"}, "next", "bert"),
+        ({"objective": "roberta"}, "full_sentences", "roberta"),
+        ({"objective": "roberta", "sentence_pair": "order"}, "order", "roberta"),
+        ({"sentence_pair": "halves"}, "halves", "halves"),
+        ({"objective": "causal"}, "document_blocks", "causal"),
+        ({"sentence_pair": "document_sentences"}, "document_sentences", "roberta"),
+        ({"random_next_sentence": True}, "next", "bert"),
     ],
 )
 def test_objective_chooses_the_packing_and_the_packing_the_objective(given, packing, objective):
-    assert packing_and_objective(*given) == (packing, objective)
+    assert DataSettings(**given).packing_and_objective() == (packing, objective)
 
 
 def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):
