@@ -1,6 +1,7 @@
 """A pre-training run's phases, made from sets of shards."""
 
 import collections.abc
+import functools
 import types
 import typing
 
@@ -65,25 +66,11 @@ def make_phase(
         mixture: How often each language is drawn; None where the shards are of one.
     """
     batch_size, options, counts = settings.train_batch_size, shards.train_options, shards.examples_per_shard
-
-    def make_train_dataset(start_step, host_index, num_hosts):
-        return train_dataset(
-            shards.train_paths,
-            options,
-            objective.prepare,
-            batch_size,
-            settings.random_seed,
-            start_step,
-            counts,
-            host_index,
-            num_hosts,
-            mixture,
-        )
-
+    records = shards.train_paths, options, objective.prepare, batch_size, settings.random_seed
     return Phase(
         end_step or settings.num_train_steps,
         with_batch_size(objective.batch_spec(options.max_seq_length), batch_size),
-        make_train_dataset,
+        functools.partial(train_dataset, *records, examples_per_shard=counts, mixture=mixture),
         make_held_out_dataset(objective, shards, settings) if evaluates and shards.held_out_paths else None,
         gradient_accumulation_steps or settings.gradient_accumulation_steps,
         hosts_read_apart,
@@ -95,6 +82,5 @@ def make_held_out_dataset(
     objective: Objective, shards: ShardSet, settings: RunSettings
 ) -> collections.abc.Callable[[], tf.data.Dataset]:
     """Returns a function that returns the held-out batches."""
-    return lambda: eval_dataset(
-        shards.held_out_paths, shards.held_out_options, objective.prepare, settings.eval_batch_size
-    )
+    records = shards.held_out_paths, shards.held_out_options
+    return functools.partial(eval_dataset, *records, objective.prepare, settings.eval_batch_size)

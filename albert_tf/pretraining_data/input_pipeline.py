@@ -49,9 +49,9 @@ def train_dataset(
     global_batch_size: int,
     seed: int,
     start_step: int = 0,
-    examples_per_shard: list[int] | None = None,
     host_index: int = 0,
     num_hosts: int = 1,
+    examples_per_shard: list[int] | None = None,
     mixture: Mixture | None = None,
 ) -> tf.data.Dataset:
     """Returns one host's endless batches of shuffled examples.
@@ -78,10 +78,10 @@ def train_dataset(
         global_batch_size: Batch size over all hosts and their replicas.
         seed: Seed of order and of what is drawn for a batch.
         start_step: Number of batches to skip, for a run that is resumed.
-        examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
-            then, all shards are read through to count them.
         host_index: This host, from 0.
         num_hosts: How many hosts read these shards, each its part of a batch.
+        examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
+            then, all shards are read through to count them.
         mixture: Which sources the shards are of, and how often each is drawn; None where all are one.
 
     Returns:

@@ -58,13 +58,8 @@ class Phase:
         """Raises InputError if the replicas can't share a batch."""
         per_replica_batch_size(strategy, self.examples, "train_batch_size", self.gradient_accumulation_steps)
 
-    def make_host_dataset(self, start_step: int, host_index: int = 0, num_hosts: int = 1) -> tf.data.Dataset:
-        """Returns what `make_dataset` makes, once it is known to fit.
-
-        Raises:
-            InputError: A feature is missing, or has another shape or dtype than `batch_spec` says.
-        """
-        dataset = self.make_dataset(start_step, host_index, num_hosts)
+    def check_batches(self, dataset: tf.data.Dataset) -> None:
+        """Raises InputError if a feature is missing, or has another shape or dtype than `batch_spec` says."""
         for name, spec in self.batch_spec.items():
             found = dataset.element_spec.get(name)
             if found is None:
@@ -74,4 +69,3 @@ class Phase:
                     f"{name} is {found.dtype.name} {found.shape} in the batches, and {spec.dtype.name} "
                     f"{spec.shape} in the objective's batch_spec; make them agree"
                 )
-        return dataset

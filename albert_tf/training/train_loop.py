@@ -227,7 +227,9 @@ class _Loop:
     def _distribute(self, phase, start_step):
         def make_host_dataset(host_index, num_hosts):
             self._num_hosts = num_hosts
-            return phase.make_host_dataset(start_step, host_index, num_hosts)
+            dataset = phase.make_dataset(start_step, host_index, num_hosts)
+            phase.check_batches(dataset)
+            return dataset
 
         if phase.hosts_read_apart:
             return distribute_host_batches(self._strategy, make_host_dataset)

@@ -111,9 +111,9 @@ def batches_of(found, count, start_step=0, host_index=0, num_hosts=1, **options)
         8,
         3,
         start_step,
-        found.examples_per_shard,
         host_index,
         num_hosts,
+        found.examples_per_shard,
         mixture,
     )
     batches = list(dataset.take(count).as_numpy_iterator())
