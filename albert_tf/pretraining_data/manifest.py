@@ -181,3 +181,22 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
     source = os.path.join(folder, MANIFEST_FILE)
     names = manifest.get("splits", {}).get(split, {}).get("files", [])
     return [name_in_folder(folder, name, source) for name in names]
+
+
+def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
+    """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
+
+    They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
+
+    Raises:
+        InputError: The manifest can't be read, or names something that is no file in the folder.
+    """
+    manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
+    manifest = read_manifest(manifest_path)
+    shards = {}
+    for split, description in manifest.get("splits", {}).items():
+        paths = listed_shards(manifest, folder, split)
+        unknown = [None] * len(paths)
+        told = zip(description.get("bytes_per_shard", unknown), description.get("sha256_per_shard", unknown))
+        shards.update(zip(paths, told))
+    return shards

@@ -23,7 +23,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import MultiLabel, baselines
 from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
 from albert_tf.pretraining.phases import objective_of
-from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.build.state import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving import loading
 from albert_tf.tokenization import load_tokenizer

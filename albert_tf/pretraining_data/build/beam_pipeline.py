@@ -27,11 +27,9 @@ from albert_tf.errors import InputError, with_extra
 from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
-from albert_tf.pretraining_data.build.manifest_writer import check_counts
-from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
-from albert_tf.pretraining_data.build.publishing import publish
+from albert_tf.pretraining_data.build.manifest_writer import check_counts, publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.build.state import RESUME_GOES_ON, WorkFolder, open_work_folder
 from albert_tf.tokenization import Tokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
@@ -56,17 +54,13 @@ def run_on_beam(
 ) -> dict:
     """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
 
+    Arguments as for `builder.build`, but every worker can read the corpus, and write to the folder of the shards.
+
     Args:
-        reader: As for `builder.build`; every worker can read its files.
-        tokenizer: As for `builder.build`.
-        options: As for `builder.build`.
-        train_paths: As for `builder.build`; every worker can write to their folder.
-        held_out_paths: As `train_paths`.
         runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
         pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
         resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all
             shards were finished; finished ones are kept.
-        names: As for `builder.build`.
 
     Returns:
         The manifest.
@@ -79,9 +73,9 @@ def run_on_beam(
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
     train_paths, held_out_paths = list(map(_absolute, train_paths)), list(map(_absolute, held_out_paths))
-    options, shards = prepare(tokenizer, options, train_paths, held_out_paths, names)
     pipeline = _make_pipeline(runner, pipeline_arguments)
-    with open_work_folder(reader, tokenizer, options, shards, resume, "Beam", names) as work:
+    arguments = reader, tokenizer, options, train_paths, held_out_paths, resume, names, "Beam"
+    with open_work_folder(*arguments) as (work, options, shards):
         counts = work.corpus_counts()
         if counts is None:
             num_shards = {split: len(paths) for split, paths in shards.items()}

@@ -24,11 +24,9 @@ from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build import spill
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.manifest_writer import check_counts
-from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
-from albert_tf.pretraining_data.build.publishing import publish
+from albert_tf.pretraining_data.build.manifest_writer import check_counts, publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import chunk_run
+from albert_tf.pretraining_data.build.state import RESUME_GOES_ON, chunk_run, open_work_folder
 from albert_tf.pretraining_data.build.workers import WorkerPool
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import Tokenizer
@@ -84,10 +82,10 @@ def build(
             build is in the way.
         KeyboardInterrupt: It was interrupted; says that `resume` continues.
     """
-    options, shards = prepare(tokenizer, options, train_paths, held_out_paths, names)
     progress = progress or ProgressLine()
+    arguments = reader, tokenizer, options, train_paths, held_out_paths, resume, names
     try:
-        with open_work_folder(reader, tokenizer, options, shards, resume, names=names) as work:
+        with open_work_folder(*arguments) as (work, options, shards):
             num_shards = {split: len(paths) for split, paths in shards.items()}
             with workers or start_workers(1) as pool:
                 pool.prepare(work, options, num_shards)

@@ -1,4 +1,4 @@
-"""What a build writes into the manifest, and the checks before it."""
+"""The end of a build: it checks what was counted, writes the manifest, and moves the shards into place."""
 
 import collections
 import os
@@ -10,15 +10,17 @@ import albert_tf
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
-from albert_tf.files import sha256_of
+from albert_tf.files import sha256_of, write_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
-from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.build.state import WorkFolder
 from albert_tf.pretraining_data.manifest import (
     HELD_OUT,
+    MANIFEST_FILE,
     TRAIN,
     decisive_options,
     features_of,
+    find_old_shards,
     read_manifest,
     written_options,
 )
@@ -36,26 +38,50 @@ _CORPUS_COUNTS = (
 )
 
 
-def make_manifest(
+def publish(
     reader: CorpusReader,
     tokenizer: Tokenizer,
     options: BuilderOptions,
+    shards: dict[str, list[str]],
     work: WorkFolder,
     counts: collections.Counter,
-    shards: dict[str, list[str]],
     shard_counts: dict[str, list[dict]],
 ) -> dict:
-    """Returns the manifest of a build.
+    """Moves the shards to their places, deletes those of an earlier build, and returns the manifest.
+
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
 
     Args:
         reader: The corpus.
         tokenizer: The tokenizer.
         options: How the examples were made.
-        work: Where it was noted what was read.
-        counts: What was counted in the corpus.
         shards: The paths of each split.
+        work: Where the shards wait, and where it was noted what was read; it is removed.
+        counts: What was counted in the corpus.
         shard_counts: What was counted in each shard of each split.
     """
+    folder = os.path.dirname(shards[TRAIN][0])
+    manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))
+    if tf.io.gfile.exists(manifest_path):
+        tf.io.gfile.rename(manifest_path, old_manifest_path, overwrite=True)
+    old_shards = find_old_shards(folder, old_manifest_path)
+    for split, paths in shards.items():
+        for shard, path in enumerate(paths):
+            if tf.io.gfile.exists(work.shard_path(split, shard)):  # a killed build may have moved it
+                tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
+    for path in old_shards.keys() - {path for paths in shards.values() for path in paths}:
+        size, digest = old_shards[path]
+        # A file of other bytes is no longer the shard that the manifest lists.
+        if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == size and digest in (None, sha256_of(path)):
+            tf.io.gfile.remove(path)
+    tokenizer.save(folder)
+    manifest = _make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts)
+    write_json(manifest_path, manifest)
+    work.remove()
+    return manifest
+
+
+def _make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts):
     packing = find_packing(options.packing, "packing")
     return {
         "version": albert_tf.__version__,

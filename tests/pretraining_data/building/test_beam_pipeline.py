@@ -18,7 +18,7 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.build.state import WorkFolder
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 

@@ -14,7 +14,7 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.build.state import WorkFolder
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 NAMES = ["corpus.txt", "corpus.txt.gz", "corpus.jsonl", "corpus.parquet"]

@@ -1,11 +1,13 @@
-"""What a build has done so far, on disk, so that a killed build can be resumed.
+"""What a build begins with and has done so far, on disk, so that a killed build can be resumed.
 
 The folder lies beside the shards. It holds the plan (flags and input files), spill files, finished shards that wait for
 the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole. A
 chunk's also tells, as one of each file of the corpus does, what text was read.
 """
 
+import collections.abc
 import contextlib
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -14,18 +16,103 @@ import re
 
 import tensorflow as tf
 
+import albert_tf
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.errors import InputError, shorten
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError, first_line, shorten
 from albert_tf.files import read_json, replacing, sha256_of, write_json
-from albert_tf.pretraining_data.manifest import WORK_FOLDER
+from albert_tf.folder_lock import hold
+from albert_tf.mentions.names import NameList
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.mentions import save_names
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, WORK_FOLDER, find_old_shards
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.progress_line import ProgressLine
+from albert_tf.tokenization import Tokenizer
 
+RESUME_GOES_ON = "once that is corrected, `resume` continues"
+
+_INTERRUPTED = "interrupted; repeat the command with `resume` to continue"
 _PLAN_FILE = "plan.json"
 # The name of a record that says what of a file of the corpus was read, and the file's number.
 _OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]+)(?:-[0-9]+)?(?=\.json$)")
 _ERROR = "error-"
 _OF_ERROR = re.compile(rf"{_ERROR}[0-9]+\.json$")
+
+
+@contextlib.contextmanager
+def open_work_folder(
+    reader: CorpusReader,
+    tokenizer: Tokenizer,
+    options: BuilderOptions,
+    train_paths: list[str],
+    held_out_paths: list[str],
+    resume: bool,
+    names: NameList | None = None,
+    engine: str | None = None,
+) -> collections.abc.Iterator[tuple["WorkFolder", BuilderOptions, dict[str, list[str]]]]:
+    """Checks what can be checked before any work, and opens the work folder of a build, with the tokenizer in it.
+
+    Arguments as for `builder.build`. Errors of the build that happen inside say how to go on.
+
+    Args:
+        engine: What runs the build, if not the local builder: neither can go on with the other's files.
+
+    Yields:
+        The folder; the options, without held-out documents if there are no shards for them; and the paths of the shards
+        of each split.
+
+    Raises:
+        BadCorpusError: The corpus can't be used; the work folder is removed.
+        InputError: A special token is missing, the options contradict the names or one another, a file can't be read or
+            written, another command writes the folder, or a worker was killed.
+        KeyboardInterrupt: The build was interrupted; says that `resume` continues.
+    """
+    options.masking_options.with_tokens_of(tokenizer.vocabulary)
+    _check_mentions(options, names)
+    folder = os.path.dirname(train_paths[0])
+    find_old_shards(folder)
+    shards = {TRAIN: train_paths, HELD_OUT: held_out_paths}
+    if not held_out_paths:
+        options = dataclasses.replace(options, held_out_fraction=0.0)
+        del shards[HELD_OUT]
+    try:
+        with hold(folder, "output_file"):
+            plan = _make_plan(reader, tokenizer, options, shards)
+            work = WorkFolder(folder, plan | ({"engine": engine} if engine else {}), resume)
+            if engine is None or work.corpus_counts() is not None:  # else workers read all of it once more, and compare
+                work.check_inputs(reader.paths)
+            tokenizer.save(work.path)
+            save_names(names, work.path)
+            try:
+                yield work, options, shards
+            except BadCorpusError:
+                work.remove()
+                raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_INTERRUPTED) from None
+    except ChildProcessError as error:
+        raise InputError(f"{error}; continue with `resume` and fewer `num_workers`") from error
+    except (OSError, tf.errors.OpError) as error:
+        raise InputError(f"can't write {folder}: {first_line(error)}; {RESUME_GOES_ON}") from error
+
+
+def _check_mentions(options, names):
+    """Checks that mentions of entities can be masked whole, by what the options say."""
+    if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
+        raise InputError(
+            "`names_sha256` and `num_names` belong to other names than those given as `names`; use all three of "
+            "one list"
+        )
+    if not options.marks_mentions:
+        return
+    if not options.masking_options.do_whole_word_mask:
+        raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
+    if not find_packing(options.packing, "packing").masks_pieces:
+        raise InputError(
+            f"pieces of `packing={options.packing}` are not masked, so names have no effect; leave them out"
+        )
 
 
 class WorkFolder:
@@ -200,3 +287,17 @@ def _check_plan(folder, old, new):
                 f"{folder} holds an unfinished build with another {name} ({then}, now {now}); "
                 "repeat the first command with `resume`, or delete the folder"
             )
+
+
+def _make_plan(reader, tokenizer, options, shards):
+    """Returns everything that the bytes of the shards depend on."""
+    return {
+        "version": albert_tf.__version__,
+        "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
+        "vocabulary or tokenizer settings": tokenizer.identity,
+        **options.to_dict(),
+        "on_bad_text": reader.on_bad_text,
+        "text_field": reader.text_field,
+        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
+        "languages of the input": list(map(reader.source_of, range(len(reader.paths)))),
+    }
