@@ -16,8 +16,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES, Objective
 from albert_tf.pretraining.entities import check_same_entities, find_entities
-from albert_tf.pretraining.language_sampling import language_mixture
-from albert_tf.pretraining.phases import make_phase, objective_of
+from albert_tf.pretraining.phases import language_mixture, make_phase, objective_of
 from albert_tf.pretraining_data.shards import ShardSet, find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import Phase, RunSettings

@@ -29,8 +29,7 @@ from albert_tf.objectives import OBJECTIVES
 from albert_tf.objectives.entities import ENTITY_VECTORS
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
-from albert_tf.pretraining.language_sampling import describe_mixture
-from albert_tf.pretraining.phases import make_held_out_dataset
+from albert_tf.pretraining.phases import describe_mixture, make_held_out_dataset
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.workers import Agreement, is_chief
