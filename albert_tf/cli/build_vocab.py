@@ -193,10 +193,7 @@ def build(settings):
     if not settings.languages and "language_exponent" in settings.given:
         raise InputError("`language_exponent` goes with `languages`, of which it says how much each counts")
     require_kiwi(settings.morphemes)
-    if settings.languages:
-        word_counts = count_words_of_languages(settings)
-    else:
-        word_counts = count_words_of(settings, reader)
+    word_counts = count_words_of_languages(settings) if settings.languages else count_words_of(settings, reader)
     vocabulary = train_vocabulary(
         word_counts,
         settings.vocab_size,

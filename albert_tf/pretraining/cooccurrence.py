@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.objectives.masked_lm import original_ids
 from albert_tf.pretraining_data.input_pipeline import parse
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
@@ -73,14 +74,15 @@ def _read_sentences(shards):
     """Yields ids, bool which of them are text, and the number of each piece's sentence in its example, all [N, S]."""
     options = shards.train_options
     batches = _records(shards).batch(_EXAMPLES_PER_BATCH)
-    batches = batches.map(lambda serialized: parse(serialized, options), num_parallel_calls=tf.data.AUTOTUNE)
+
+    def read(serialized):
+        features = parse(serialized, options)
+        return {**features, "input_ids": original_ids(features)} if options.is_static else features
+
+    batches = batches.map(read, num_parallel_calls=tf.data.AUTOTUNE)
     num_pieces = 0
     for features in batches.as_numpy_iterator():
         ids, is_text = features["input_ids"], features["input_mask"] == 1
-        if options.is_static:
-            ids = ids.copy()  # an iterator's arrays can't be written to
-            rows, places = np.nonzero(features["masked_lm_weights"])
-            ids[rows, features["masked_lm_positions"][rows, places]] = features["masked_lm_ids"][rows, places]
         if separators := shards.packing.separators_of_sentence:
             changes = np.diff(features["segment_ids"], axis=1, prepend=0) != 0
             sentences = np.cumsum(changes, axis=1) // separators

@@ -14,8 +14,13 @@ from albert_tf.objectives.entities import ENTITY_VECTORS
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.entities import check_same_entities, find_entities
 from albert_tf.pretraining.identity import data_settings, held_out_identity
-from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
-from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
+from albert_tf.pretraining.phases import (
+    describe_mixture,
+    language_mixture,
+    make_held_out_dataset,
+    make_phase,
+    objective_of,
+)
 from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
+from albert_tf.pretraining.phases import describe_mixture, language_mixture
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.source_files import SourceReader
