@@ -24,9 +24,7 @@ class AnsweredFileSettings(Settings):
     )
     predict_batch_size: int = setting(64, "Number of texts in a batch.", least=1)
     on_bad_row: str = setting(
-        "fail",
-        "What to do with a line that can't be read: stop, or write the reason and continue.",
-        choices=ON_BAD_ROW,
+        "fail", "What to do with a line that can't be read: stop, or write the reason and continue.", choices=ON_BAD_ROW
     )
     with_inputs: bool = setting(False, "Write the input next to each answer.")
     overwrite: bool = setting(False, "Replace the --output_file.")

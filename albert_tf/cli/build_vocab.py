@@ -33,8 +33,7 @@ class VocabularySettings(CorpusSettings, TokenizerSettings):
     """What text a vocabulary is made of, and how; or which one is to be looked at or filled up."""
 
     languages: tuple[str, ...] | None = setting(
-        None,
-        "The language of each path or glob of --input_file, as in ko,en; by default all text is one language.",
+        None, "The language of each path or glob of --input_file, as in ko,en; by default all text is one language."
     )
     language_exponent: float = setting(
         0.5,

@@ -29,9 +29,7 @@ class GenerateSettings(AnsweredFileSettings):
 
     model_dir: str | None = setting(None, "Folder of a model that was pre-trained to predict the next piece.")
     text: tuple[str, ...] = setting(
-        (),
-        "A text to continue; the result is printed. Give the flag several times for several texts.",
-        repeats=True,
+        (), "A text to continue; the result is printed. Give the flag several times for several texts.", repeats=True
     )
     input_file: str | None = changed(
         AnsweredFileSettings,

@@ -82,9 +82,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     )
     max_seq_length: int = setting(512, "Length of an example in pieces.", least=8, group=TRAINING)
     max_predictions_per_seq: int | None = setting(
-        None,
-        "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.",
-        least=1,
+        None, "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.", least=1
     )
     masked_lm_prob: float = setting(MaskingOptions.masked_lm_prob, "Share of pieces masked.", least=0.001, most=0.9)
     short_seq_prob: float | None = setting(

@@ -45,11 +45,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         0.5, "Share of the teacher's answers in the loss on labelled texts.", least=0, most=1, group=RARE
     )
     teacher_temperature: float = setting(
-        2.0,
-        "Temperature by which the logits of teacher and student are divided.",
-        least=0,
-        above=0,
-        group=RARE,
+        2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0, group=RARE
     )
     do_eval: bool = changed(TrainingSettings, "do_eval", help="Evaluate on the dev file; writes eval_results.json.")
     dev_fraction: float | None = setting(

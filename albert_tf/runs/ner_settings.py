@@ -32,9 +32,7 @@ class NerSettings(FinetuningSettings):
         None, "The types of entities, in order; by default those of the training file."
     )
     metrics: tuple[str, ...] | None = setting(
-        None,
-        f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}.",
-        is_free_in_use=True,
+        None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}.", is_free_in_use=True
     )
     character_ngrams: bool | None = setting(
         None,

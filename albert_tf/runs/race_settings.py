@@ -38,10 +38,7 @@ class RaceSettings(FinetuningSettings):
         search=True,
     )
     num_choices: int | None = setting(
-        None,
-        "Options of each question; by default as many as in the training file.",
-        least=2,
-        most=len(LETTERS),
+        None, "Options of each question; by default as many as in the training file.", least=2, most=len(LETTERS)
     )
     middle_only: bool = setting(False, "Read only RACE's middle school questions.")
     high_only: bool = setting(False, "Read only RACE's high school questions.")

@@ -34,22 +34,15 @@ class TrainingSettings(RunSettings):
     main_place: typing.ClassVar[str]
 
     output_dir: str | None = free(
-        None,
-        "Folder for checkpoints, logs and results; a run found there is resumed.",
-        group=MODEL,
-        in_python=False,
+        None, "Folder for checkpoints, logs and results; a run found there is resumed.", group=MODEL, in_python=False
     )
     albert_config_file: str | None = free(
-        None,
-        "JSON file of the model; by default that beside --init_checkpoint.",
-        in_python=False,
+        None, "JSON file of the model; by default that beside --init_checkpoint.", in_python=False
     )
     do_train: bool = free(False, "Train.", group=TO_DO, in_python=False)
     do_eval: bool = free(False, "", group=TO_DO, in_python=False)
     license: str | None = free(
-        None,
-        "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0.",
-        group=RARE,
+        None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0.", group=RARE
     )
     iterations_per_loop: int | None = changed(RunSettings, "iterations_per_loop", None)
     trackers: tuple[str, ...] = free(
@@ -74,15 +67,9 @@ class TrainingSettings(RunSettings):
         group=TRIALS,
         in_python=False,
     )
-    use_tpu: bool = free(
-        False,
-        "Run on a TPU; otherwise on all GPUs of this machine, or its CPU.",
-        group=DEVICE,
-    )
+    use_tpu: bool = free(False, "Run on a TPU; otherwise on all GPUs of this machine, or its CPU.", group=DEVICE)
     tpu_name: str | None = free(
-        None,
-        "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.",
-        group=RARE,
+        None, "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.", group=RARE
     )
     tpu_zone: str | None = free(None, "Zone of the Cloud TPU that --tpu_name names.", group=RARE)
     gcp_project: str | None = free(None, "Project of the Cloud TPU that --tpu_name names.", group=RARE)

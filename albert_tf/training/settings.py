@@ -104,10 +104,7 @@ class RunSettings(Settings):
     )
     eval_batch_size: int = free(64, "Batch size of evaluation, all replicas.", least=1, group=RARE)
     max_eval_steps: int | None = free(
-        None,
-        "Maximum number of evaluation batches; by default all.",
-        least=1,
-        group=RARE,
+        None, "Maximum number of evaluation batches; by default all.", least=1, group=RARE
     )
     eval_every_steps: int | None = free(
         None,
@@ -132,27 +129,16 @@ class RunSettings(Settings):
     save_checkpoints_steps: int = free(1000, "Steps between checkpoints.", least=1, group=RARE)
     keep_checkpoint_max: int = free(5, "Number of checkpoints to keep, not counting the best one.", least=1, group=RARE)
     max_skipped_steps: int = free(
-        10,
-        "Maximum number of steps to skip if loss or gradient is not finite.",
-        least=0,
-        group=RARE,
+        10, "Maximum number of steps to skip if loss or gradient is not finite.", least=0, group=RARE
     )
     iterations_per_loop: int = free(
-        50,
-        "Most steps between two progress lines; by default 1000 on TPU, else 50.",
-        least=1,
-        group=RARE,
+        50, "Most steps between two progress lines; by default 1000 on TPU, else 50.", least=1, group=RARE
     )
     profile_steps: tuple[int, ...] | None = free(
-        None,
-        "Two steps a,b: write a TensorBoard profile of the steps from a to b.",
-        group=RARE,
+        None, "Two steps a,b: write a TensorBoard profile of the steps from a to b.", group=RARE
     )
     peak_tflops: float | None = free(
-        None,
-        "Peak of one replica in 1e12 operations a second, to show what share of it is used.",
-        least=0,
-        group=RARE,
+        None, "Peak of one replica in 1e12 operations a second, to show what share of it is used.", least=0, group=RARE
     )
 
     def __post_init__(self):

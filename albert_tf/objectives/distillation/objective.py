@@ -43,9 +43,7 @@ class DistillationSettings(Settings):
         -1, "Layer of the teacher whose relations are learnt, counted from 0; -1 for the last.", group=RARE
     )
     masked_lm_weight: float = setting(
-        -1.0,
-        "Weight of an additional masked_lm loss; -1 is 0 for relations and layers, and 2 for logits.",
-        group=RARE,
+        -1.0, "Weight of an additional masked_lm loss; -1 is 0 for relations and layers, and 2 for logits.", group=RARE
     )
     student_layers: str = setting(
         "", "Layers of the teacher that the student starts from, counted from 0, such as 0,2,4,7,9,11.", group=RARE
