@@ -28,19 +28,17 @@ from albert_tf.objectives.replaced_tokens import ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 from albert_tf.objectives.translation_lm import TranslationLM
 
+# Packings of running text, in one segment or two.
+_TEXTS = ["full_sentences", "document_sentences", "order", "next"]
+
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
-register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
-register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ELECTRA)
+register("roberta", composed(MaskedLM), _TEXTS)
+register("electra", ReplacedTokens, _TEXTS, SETTINGS_OF_ELECTRA)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 register("causal", composed(CausalLM), ["document_blocks"])
-register(
-    "distil",
-    Distillation,
-    ["full_sentences", "document_sentences", "order", "next", "halves"],
-    SETTINGS_OF_DISTILLATION,
-)
-register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ENTITIES)
+register("distil", Distillation, [*_TEXTS, "halves"], SETTINGS_OF_DISTILLATION)
+register("entities", Entities, _TEXTS, SETTINGS_OF_ENTITIES)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [
