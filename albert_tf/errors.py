@@ -39,10 +39,10 @@ def shorten(text: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
 
 
-def listed(names: collections.abc.Iterable[object]) -> str:
+def listed(names: collections.abc.Iterable[object], most: int = _MOST_LISTED) -> str:
     """Returns names that a file holds, shortened, with commas between; of many the first."""
-    shown = list(map(shorten, itertools.islice(names, _MOST_LISTED + 1)))
-    return ", ".join(shown[:_MOST_LISTED] + ["..."] * (len(shown) > _MOST_LISTED))
+    shown = list(map(shorten, itertools.islice(names, most + 1)))
+    return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
 
 
 def first_line(error: Exception) -> str:

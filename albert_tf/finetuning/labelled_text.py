@@ -10,7 +10,7 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import read_texts
-from albert_tf.errors import InputError, shorten
+from albert_tf.errors import InputError, listed, shorten
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.label_sets import looks_like_list
 from albert_tf.finetuning.task import CUT, Features
@@ -167,12 +167,9 @@ def _describe_file(row_file, found, files, text_columns, label_columns, examples
         kind = "number" if files.is_regression else "label"
         meaning += f", {files.label_column} the {kind}"
         if names := row_file.label_names.get(files.label_column):
-            more = ", ..." if len(names) > _MOST_NAMED else ""
-            meaning += f" by its name ({', '.join(map(shorten, names[:_MOST_NAMED]))}{more})"
-    unread = [str(name) for name in found if name not in used]
-    if unread:
-        more = ", ..." if len(unread) > _MOST_NAMED else ""
-        meaning += f"; {', '.join(map(shorten, unread[:_MOST_NAMED]))}{more} not read"
+            meaning += f" by its name ({listed(names, _MOST_NAMED)})"
+    if unread := [str(name) for name in found if name not in used]:
+        meaning += f"; {listed(unread, _MOST_NAMED)} not read"
     header = ", no header" if files.columns else ""
     first = examples[0]
     shown = " | ".join(map(shorten, first.columns.values()))

@@ -76,11 +76,7 @@ def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]
 
 
 def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:
-    """Returns what to know of a training file's labels before training, one line each.
-
-    Returns:
-        How many examples have each label, and a warning of texts that have several.
-    """
+    """Returns how many examples of a training file have each label, and a warning of texts with several, as lines."""
     counts = collections.Counter(dict.fromkeys(labels, 0))
     counts.update(example.label for example in examples)
     return [_describe_counts(path, counts), *_warn_of_contradictions(path, examples)]

@@ -64,7 +64,7 @@ class MultipleChoice(FinetuningTask):
         return AlbertForMultipleChoice(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says."""
+        """Returns the encoder's inputs [None, choices, S], what a teacher says, and `label_ids` [None]."""
         shape = [None, self.num_choices, max_seq_length]
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
@@ -104,10 +104,7 @@ class MultipleChoice(FinetuningTask):
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
         label_ids = np.array([question.answer or 0 for question in examples], np.int32)
-        return {
-            **encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length),
-            "label_ids": label_ids,
-        }
+        return {**encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length), "label_ids": label_ids}
 
     def outputs(self, batch, model):
         """Returns `probabilities` float32 [B, choices]."""
@@ -133,9 +130,7 @@ class MultipleChoice(FinetuningTask):
         write_rows(path, lines)
 
     def score(self, examples, predictions):
-        is_right = np.array(
-            [found["label"] == _letter(question.answer) for question, found in zip(examples, predictions)]
-        )
+        is_right = np.array([found["label"] == _letter(each.answer) for each, found in zip(examples, predictions)])
         scores = {"accuracy": float(is_right.mean())}
         for level in self.levels:
             is_of_level = np.array([question.level == level for question in examples])

@@ -105,13 +105,15 @@ def has_label(batch: Batch) -> tf.Tensor:
 
 def log_probabilities(predictions: list[dict], labels: tuple[str, ...]) -> np.ndarray:
     """Returns the logarithms of the probabilities that predictions give labels, float32 [T, labels]."""
-    values = [[prediction["probabilities"][label] for label in labels] for prediction in predictions]
-    return np.log(np.maximum(np.array(values, np.float64), _LEAST)).astype(np.float32)
+    return np.log(np.maximum(_probabilities(predictions, labels), _LEAST)).astype(np.float32)
 
 
 def log_odds(predictions: list[dict], labels: tuple[str, ...]) -> np.ndarray:
     """Returns the logits of labels that each have a probability of their own, float32 [T, labels]."""
-    values = np.array([[prediction["probabilities"][label] for label in labels] for prediction in predictions])
     least = np.finfo(np.float32).eps
-    values = np.clip(values.astype(np.float64), least, 1 - least)
+    values = np.clip(_probabilities(predictions, labels), least, 1 - least)
     return np.log(values / (1 - values)).astype(np.float32)
+
+
+def _probabilities(predictions, labels):
+    return np.array([[each["probabilities"][label] for label in labels] for each in predictions], np.float64)

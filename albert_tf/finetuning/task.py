@@ -78,7 +78,7 @@ class FinetuningTask(Objective):
     input_columns: tuple[str, ...] = ()
 
     def weights(self, batch: Batch) -> tf.Tensor:
-        """Returns what is learnt of each example, or of each of its answers, counts: float32 [B, ...], 0 for none."""
+        """Returns how much each example, or each answer to be learnt of it, counts in the loss: float32 [B, ...]."""
         return batch["example_weights"]
 
     def loss_weights(self, batch):

@@ -24,19 +24,17 @@ from albert_tf.objectives.replaced_tokens import ElectraSettings, ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 from albert_tf.objectives.translation_lm import TranslationLM
 
+# Packings of running text, in one segment or two.
+_TEXTS = ["full_sentences", "document_sentences", "order", "next"]
+
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
-register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
-register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], ElectraSettings)
+register("roberta", composed(MaskedLM), _TEXTS)
+register("electra", ReplacedTokens, _TEXTS, ElectraSettings)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 register("causal", composed(CausalLM), ["document_blocks"])
-register(
-    "distil",
-    Distillation,
-    ["full_sentences", "document_sentences", "order", "next", "halves"],
-    DistillationSettings,
-)
-register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], EntitySettings)
+register("distil", Distillation, [*_TEXTS, "halves"], DistillationSettings)
+register("entities", Entities, _TEXTS, EntitySettings)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [

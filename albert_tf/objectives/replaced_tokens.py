@@ -108,7 +108,6 @@ class ReplacedTokens(Objective):
         self._mask_id = masking.tokens.mask_id if masking.tokens else None
 
     def make_model(self, **options):
-        """Returns an `AlbertForReplacedTokens`."""
         return AlbertForReplacedTokens(self.config, guesses_pieces=self._is_shared, **options)
 
     def make_models(self, **options):
@@ -120,7 +119,7 @@ class ReplacedTokens(Objective):
         return {"model": model, "generator": generator}
 
     def followers(self, models):
-        """Lets disentangled embeddings follow the generator's; see `Objective`.
+        """Lets disentangled embeddings follow the generator's.
 
         He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a difference
         that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it needs to know

@@ -20,14 +20,11 @@ def entity_counts(truth: Sequences, found: Sequences, entities=entities_of) -> d
         entities: What makes entities of tags.
     """
     counts = collections.defaultdict(lambda: [0, 0, 0])
-    for true_tags, found_tags in zip(truth, found):
-        true_entities, found_entities = set(entities(list(true_tags))), set(entities(list(found_tags)))
-        for entity in true_entities & found_entities:
-            counts[entity.type][0] += 1
-        for entity in found_entities:
-            counts[entity.type][1] += 1
-        for entity in true_entities:
-            counts[entity.type][2] += 1
+    for tags in zip(truth, found):
+        true_entities, found_entities = (set(entities(list(each))) for each in tags)
+        for column, counted in enumerate((true_entities & found_entities, found_entities, true_entities)):
+            for entity in counted:
+                counts[entity.type][column] += 1
     return {kind: tuple(values) for kind, values in sorted(counts.items())}
 
 
@@ -36,8 +33,7 @@ def _ratio(count, total):
 
 
 def _totals(truth, found):
-    counts = entity_counts(truth, found).values()
-    return tuple(sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+    return tuple(map(sum, zip((0, 0, 0), *entity_counts(truth, found).values())))
 
 
 def entity_f1(truth: Sequences, found: Sequences) -> float:

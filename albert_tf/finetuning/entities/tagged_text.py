@@ -5,7 +5,7 @@ import functools
 import itertools
 import re
 
-from albert_tf.errors import InputError, quote, shorten
+from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.entities.tags import normalize_tag
 from albert_tf.rows.bad_rows import BadRows, counted, tell_once
@@ -134,10 +134,7 @@ def types_of(path: str | tuple[str, ...], form: str, on_bad_row: str = "fail") -
 
 def _describe_tags(texts):
     tags = sorted({tag for text in texts for tag in text.tags or ()})
-    if not tags:
-        return "; no tags"
-    more = ", ..." if len(tags) > _MOST_NAMED else ""
-    return f"; {counted(len(tags), 'tag')}: {', '.join(map(shorten, tags[:_MOST_NAMED]))}{more}"
+    return f"; {counted(len(tags), 'tag')}: {listed(tags, _MOST_NAMED)}" if tags else "; no tags"
 
 
 def _show(text):

@@ -90,7 +90,6 @@ class Entities(FinetuningTask):
         self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
-        """Returns an `AlbertForTokenClassification`."""
         return AlbertForTokenClassification(self.config, len(self.labels), **options)
 
     def batch_spec(self, max_seq_length):
@@ -132,8 +131,7 @@ class Entities(FinetuningTask):
         return texts
 
     def read_unlabelled(self, path):
-        texts = self._read(path, False)
-        return [dataclasses.replace(text, tags=None) for text in texts]
+        return [dataclasses.replace(text, tags=None) for text in self._read(path, False)]
 
     def _read(self, path, needs_tags):
         """Reads a file, and warns if its words stand in another column than those of the first one."""
