@@ -57,7 +57,7 @@ def test_model_card_comes_along(convert, published):
     [
         ({}, "--input_path is missing; see --help"),
         ({"input_path": "nowhere"}, "--output_dir is missing; see --help"),
-        ({"from": "bert"}, "--from=bert: value should be one of <albert_tf|google|huggingface|keras_hub>; see --help"),
+        ({"from": "bert"}, "--from must be one of albert_tf, google, huggingface, keras_hub. Received: bert"),
         (
             {"from": "google", "to": "albert_tf", "input_path": "nowhere", "output_dir": "somewhere"},
             "--input_path: no checkpoint of TensorFlow, a file that ends in .index, at nowhere",

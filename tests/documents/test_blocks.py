@@ -9,8 +9,8 @@ import pytest
 from pages import PAGES, ROOT, blocks_of, name_of
 from small_runs import WORKPLACES
 
-from albert_tf.cli import flag_parsing
 from albert_tf.cli.commands import COMMANDS
+from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
 
 ENGLISH = [page for page in PAGES if not page.name.endswith(".ko.md")]
 # Pages whose Python other tests run.
@@ -20,7 +20,6 @@ RUN_ELSEWHERE = {
     "docs/entities.md": "tests/test_docs.py",
     "docs/objectives.md": "tests/objectives/test_objective_of_ones_own.py",
 }
-TOKENIZER_FLAGS = ROOT / "albert_tf" / "cli" / "tokenizer_flags.py"
 STAGES = [stage for stage, *_ in COMMANDS]
 _OURS = re.compile(r"(?:python (?=\w+\.py|-m benchmarks)|albert-tf )(?P<script>(?:-m )?\w[\w.-]*)(?P<flags>.*)")
 
@@ -75,12 +74,13 @@ def test_flags_of_commands_are_known_and_their_values_possible(run_script, monke
         if script.startswith("-m "):
             source = ROOT / (script.removeprefix("-m ").replace(".", "/") + ".py")
             given = {flag.lstrip("-").partition("=")[0] for flag in flags_given}
-            assert given <= _flags_defined_in(source) | _flags_defined_in(TOKENIZER_FLAGS), f"{name_of(page)}: {script}"
+            assert given <= _flags_defined_in(source), f"{name_of(page)}: {script}"
             continue
 
-        def read_flags(main, define_flags, flag_names=None, output_flag=None, flags_given=flags_given, script=script):
-            define_flags()
-            flag_parsing.parse_flags([script, *flags_given])
+        def read_flags(main, settings, output_flag=None, flags_given=flags_given, script=script):
+            define_flags(settings)
+            parse_flags([script, *flags_given], settings)
+            settings_from_flags(settings)
 
         for module in ("app", "command"):
             monkeypatch.setattr(f"albert_tf.cli.{module}.run", read_flags)
