@@ -16,12 +16,13 @@ from albert_tf.errors import InputError
 from albert_tf.files import to_json, write_json
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.objectives import OBJECTIVES, all_settings, usual_objective
+from albert_tf.objectives import usual_objective
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.pretraining.entities import config_for_plan
 from albert_tf.progress_line import ProgressLine
 from albert_tf.runs.model_files import read_planned_config, with_planned_teacher
-from albert_tf.settings import DEVICE, MODEL, RARE, TRAINING, Settings, changed, setting
+from albert_tf.runs.objective_settings import ObjectiveSettings
+from albert_tf.settings import DEVICE, MODEL, TRAINING, setting
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.planner import (
     CompiledSteps,
@@ -37,7 +38,7 @@ from albert_tf.verbosity import tell
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PlanSettings(Settings):
+class PlanSettings(ObjectiveSettings):
     """Which step is planned, and for which TPUs."""
 
     albert_config_file: str | None = setting(
@@ -55,7 +56,7 @@ class PlanSettings(Settings):
     task: str | None = setting(
         None,
         "What is trained; by default what suits the model: albert, roberta or causal.",
-        choices=tuple(planned_names()),
+        choices=planned_names(),
     )
     train_batch_size: int | None = setting(
         None, "Batch of one replica; by default the largest that fits.", least=1, group=TRAINING
@@ -79,25 +80,7 @@ class PlanSettings(Settings):
     output_dir: str | None = setting(None, "Folder for plan.json and compiled steps, to resume from.", group=MODEL)
 
 
-def _with_objectives():
-    """Returns the settings of the command and of every objective that is known by now."""
-    of_objectives = [
-        (each.name, type(each.default), setting(each.default, each.help, group=RARE)) for each in all_settings()
-    ]
-    task = ("task", str | None, changed(PlanSettings, "task", choices=tuple(planned_names())))
-    return dataclasses.make_dataclass(
-        "PlanSettings", [task, *of_objectives], bases=(PlanSettings,), frozen=True, kw_only=True
-    )
-
-
-SETTINGS = _with_objectives()
-
-
-def _of_objective(settings, name):
-    """Returns the settings of an objective, and those that were given though another one has them."""
-    own = {each.name for each in OBJECTIVES[name].settings} if name in OBJECTIVES else set()
-    names = [each.name for each in all_settings()]
-    return {each: getattr(settings, each) for each in names if each in own or each in settings.given}
+SETTINGS = PlanSettings
 
 
 def make_compiler(settings, objective, line):
@@ -185,7 +168,7 @@ def plan(settings):
         config = config_for_plan(config, settings.entity_vectors)
     config.check_max_seq_length(settings.max_seq_length, "`max_seq_length`")
     task = settings.task or usual_objective(config)
-    objective = planned_objective(task, config, settings.max_predictions_per_seq, _of_objective(settings, task))
+    objective = planned_objective(task, config, settings.max_predictions_per_seq, settings.of_objective(task))
     tpus = [find_tpu(name) for name in settings.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)

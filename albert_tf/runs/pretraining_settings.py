@@ -3,8 +3,9 @@
 import dataclasses
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import OBJECTIVES, own_settings, settings_of_objectives
+from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES
+from albert_tf.runs.objective_settings import ObjectiveSettings
 from albert_tf.runs.training_settings import TrainingSettings
 from albert_tf.settings import RARE, TRAINING, changed, free, place, setting
 
@@ -13,8 +14,8 @@ _BATCH_SIZE = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingSettings(TrainingSettings, *settings_of_objectives()):
-    """A model, the shards that it is pre-trained on, and how; those of objectives have an effect with these alone."""
+class PretrainingSettings(TrainingSettings, ObjectiveSettings):
+    """A model, the shards that it is pre-trained on, and how."""
 
     command, main_place = "run_pretraining", "input_file"
 
@@ -118,16 +119,10 @@ class PretrainingSettings(TrainingSettings, *settings_of_objectives()):
             raise InputError(f"`phase2_start_step={step}` must be less than `num_train_steps={self.num_train_steps}`")
         return step
 
-    def of_objective(self, name: str) -> dict:
-        """Returns the settings of an objective, and those that were given though another one has them."""
-        of_any = {each for kind in settings_of_objectives() for each in kind.names()}
-        return {each: getattr(self, each) for each in of_any if each in own_settings(name) or each in self.given}
-
     def kept(self):
         """Returns what a resumed run must share, but for what objectives and data say themselves."""
-        of_others = {each for kind in settings_of_objectives() for each in kind.names()}
         return {
             name: value
             for name, value in super().kept().items()
-            if name not in of_others and name not in LANGUAGE_SETTINGS
+            if name not in (*ObjectiveSettings.names(), *LANGUAGE_SETTINGS)
         }
