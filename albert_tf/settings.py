@@ -94,7 +94,8 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         if self.is_list:
             return "a list of numbers" if self.type_of_each is int else "a list of texts"
-        bounds = {"above": self.above, "at least": self.least, "below": self.below, "at most": self.most}
+        least, most = (self.least if self.above is None else None), (self.most if self.below is None else None)
+        bounds = {"above": self.above, "at least": least, "below": self.below, "at most": most}
         told = " and ".join(f"{word} {bound:.10g}" for word, bound in bounds.items() if bound is not None)
         return _CALLED[self.type] + f"{', ' if told.startswith('at') else ' '}{told}" * bool(told)
 

@@ -185,4 +185,4 @@ def plan(settings):
 
 def run():
     """Runs the command."""
-    app.run(main, _with_objectives(), output_flag="output_dir")
+    app.run(main, SETTINGS, output_flag="output_dir")

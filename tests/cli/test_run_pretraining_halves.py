@@ -144,4 +144,4 @@ def test_counting_needs_to_know_special_tokens(pretrain, build_shards, tmp_path)
 def test_phases_of_different_tasks_are_refused(pretrain, on_halves, shards):
     result = pretrain(**on_halves, phase2_input_file=shards / "train.tfrecord")
     assert result.code == 1
-    assert "--phase2_input_file: its shards were made with another --objective or --sentence_pair" in result.errors
+    assert "--phase2_input_file: its shards were made with another --objective or `sentence_pair`" in result.errors
