@@ -109,6 +109,12 @@ class TrainingSettings(RunSettings):
         group=RARE,
     )
 
+    def __post_init__(self):
+        if self.scale_learning_rate == "sqrt":  # of the batch that the rate is for, where nobody says another one
+            reference = type(self).__dataclass_fields__["train_batch_size"].default
+            object.__setattr__(self, "reference_batch_size", reference)
+        super().__post_init__()
+
     def strategy(self) -> tf.distribute.Strategy:
         """Returns the strategy that is asked for, and tells what it computes on."""
         strategy = make_strategy(
@@ -161,11 +167,8 @@ class TrainingSettings(RunSettings):
                 f"`num_warmup_steps={self.num_warmup_steps}` must be less than the number of training steps, "
                 f"{num_train_steps} (`{said_by}`)"
             )
-        scales = self.scale_learning_rate == "sqrt"
-        reference = type(self).__dataclass_fields__["train_batch_size"].default if scales else None
         return self.changed(
             num_train_steps=num_train_steps,
-            reference_batch_size=reference,
             iterations_per_loop=self.iterations_per_loop or (1000 if self.use_tpu else 50),
         )
 

@@ -7,7 +7,6 @@ import pathlib
 import random
 import re
 import shutil
-import types
 import typing
 
 import pytest
@@ -16,7 +15,6 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.checkpoint_files import refuse_trials
-from albert_tf.cli import run_squad
 from albert_tf.config import AlbertConfig
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.errors import InputError
@@ -25,6 +23,7 @@ from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
 from albert_tf.pretraining.phases import objective_of
 from albert_tf.pretraining_data.build.state import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.squad_settings import SquadSettings
 from albert_tf.serving import loading
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tpu import planner
@@ -155,11 +154,11 @@ def test_small_files_of_a_folder(tmp_path):
     linear = {**dict.fromkeys(("dev", "all"), "a"), "name": "a linear model", "scores": {"accuracy": 0.5}}
     linear |= {"replicates": [0.5], "trained_on": 3, "of": 3}
     figures = dict.fromkeys(typing.get_type_hints(planner.Figures), 1.0)
-    squad = types.SimpleNamespace(output_dir=str(tmp_path))
+    squad = SquadSettings(output_dir=str(tmp_path))
     files = {
         "linear_scores.json": (linear, lambda: baselines._read(str(tmp_path / "linear_scores.json"), {"dev": "a"})),
         "steps.json": ({"a": figures, "b": None}, lambda: planner._read_known(str(tmp_path / "steps.json"))),
-        "eval_settings.json": ({"metrics": "squad"}, lambda: run_squad._read_metrics(squad, None)),
+        "eval_settings.json": ({"metrics": "squad"}, lambda: squad._read_metrics(None)),
         "thresholds.json": ({"나쁨": 0.25, "좋음": 0.5}, lambda: task.restore(str(tmp_path))),
         "untrained.json": ({"untrained": ["a", "b"]}, lambda: read_untrained(str(tmp_path / "model.ckpt-1"))),
         "encoder_settings.json": ({"pooling": "mean", "normalize": True}, lambda: read_encoder_settings(str(tmp_path))),

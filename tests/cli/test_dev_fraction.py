@@ -88,7 +88,7 @@ def test_same_rows_are_put_aside_in_every_format_and_by_every_seed(
             {"dev_fraction": 0.1},
             "--dev_fraction=0.1: there is already a file to evaluate on, .*dev.tsv; leave out one of the two",
         ),
-        ({"dev_fraction": 1.5}, "--dev_fraction=1.5: "),
+        ({"dev_fraction": 1.5}, "--dev_fraction must be a number, at least 0 and at most 1. Received: 1.5"),
     ],
 )
 def test_share_is_refused_where_it_makes_no_sense(classify, assert_refused, tmp_path, changes, message):

@@ -6,7 +6,8 @@ import re
 
 import pytest
 from absl import flags
-from albert_tf.cli.training_flags import settings_from_flags
+
+from albert_tf.cli.settings_flags import define_flags, settings_from_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
@@ -23,14 +24,14 @@ def values_of(run_script, monkeypatch):
     def read(path, script):
         read_values = {}
 
-        def main_without_work(main, define_flags):
-            define_flags()
+        def read_without_work(main, settings, output_flag=None):
+            define_flags(settings)
             flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
-            read_values.update(flags.FLAGS.flag_values_dict())
-            settings = settings_from_flags(flags.FLAGS.num_train_steps, "num_train_steps", flags.FLAGS)
-            read_values["schedule"] = settings.make_schedule()
+            found = settings_from_flags(settings)
+            read_values.update(vars(found))
+            read_values["schedule"] = found.with_steps(found.num_train_steps, "num_train_steps").make_schedule()
 
-        monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
+        monkeypatch.setattr("albert_tf.cli.app.run", read_without_work)
         assert run_script(script).code == 0
         return read_values
 
