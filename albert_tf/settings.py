@@ -111,7 +111,9 @@ class Setting:
             return tuple(map(self.type_of_each, value))
         is_usable = not self.is_list and _is_of(value, self.type) and (not self.choices or value in self.choices)
         if not is_usable or (self.type in (int, float) and not self._is_in_bounds(value)):
-            shown = shorten(value) or "nothing" if isinstance(value, str | int | float) else describe(value)
+            shown = f"{value:.10g}" if isinstance(value, float) else describe(value)
+            if isinstance(value, str | int):
+                shown = shorten(value) or "nothing"
             raise InputError(f"`{self.name}` must be {self.allowed}. Received: {shown}")
         return self.type(value)
 

@@ -14,7 +14,7 @@ from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.runs.data_settings import DataSettings
-from albert_tf.verbosity import tell
+from albert_tf.verbosity import RESULTS, tell
 
 
 def build_data(settings: DataSettings) -> None:
@@ -76,7 +76,8 @@ def _tell_of(manifest, packing, options, num_files):
     """Tells what was built."""
     tell(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
-        f"unknown words {manifest['unknown_word_rate']:.2%}"
+        f"unknown words {manifest['unknown_word_rate']:.2%}",
+        RESULTS,
     )
     if undivided := manifest["undivided_files"]:
         tell(

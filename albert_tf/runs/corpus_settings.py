@@ -14,6 +14,7 @@ class CorpusSettings(Settings):
         None,
         "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders, also those that datasets "
         "has saved.",
+        in_python=False,
     )
     text_field: str = setting(
         "text",

@@ -34,7 +34,7 @@ from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 from albert_tf.training.trackers import Tracker, load_tracker
-from albert_tf.verbosity import tell
+from albert_tf.verbosity import RESULTS, tell
 
 
 def pretrain(
@@ -126,6 +126,13 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
         results = None
         if do_eval:
             results = run.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
+    if results:
+        measured = ", ".join(
+            f"{name} {results[name]:.4f}"
+            for name in (*objective.loss_coefficients, *objective.metric_names)
+            if name in results
+        )
+        run.log(f"on held-out text: {measured}", RESULTS)
     run.write_model_card([shards.manifest for shards in data], settings.license)
     if do_eval:
         _tell_what_is_worth_nothing(run, objective, last, settings.eval_batch_size)
@@ -150,10 +157,10 @@ def _tell_what_is_worth_nothing(run, objective, shards, eval_batch_size):
     entropy = shards.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     first_loss = next(iter(objective.loss_coefficients))
     if entropy is not None and first_loss.endswith("_lm_loss"):
-        run.log(f"unigram entropy of the held-out text: {entropy:.4f} (a {first_loss} that needs no context)")
+        run.log(f"unigram entropy of the held-out text: {entropy:.4f} (a {first_loss} that needs no context)", RESULTS)
     blind = shards.blind_accuracy(eval_batch_size)
     if blind is not None and objective.blind_metric:
-        run.log(f"{objective.blind_metric} of a rule that reads no text: {blind:.4f}")
+        run.log(f"{objective.blind_metric} of a rule that reads no text: {blind:.4f}", RESULTS)
 
 
 def _more_settings(settings, objective, data, end_steps):

@@ -4,6 +4,7 @@ import collections.abc
 import os
 import typing
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
@@ -26,6 +27,8 @@ from albert_tf.training.trackers import Tracker
 from albert_tf.verbosity import tell
 
 DATA_FOLDER = "data"
+# So many of few texts are kept to evaluate on, but not a larger share than this.
+_HELD_OUT, _MOST_HELD_OUT = 20, 0.3
 _OTHER_NAMES = {
     "init_checkpoint": "model",
     "batch_size": "train_batch_size",
@@ -83,10 +86,7 @@ def pretrain_folder(
         tokenizer = os.path.dirname(shards[0]) if shards else model or vocabulary
         config = _read_config(config, model or vocabulary, tokenizer)
         if shards is None:
-            length = of_data.max_seq_length
-            if "max_seq_length" not in of_data.given:
-                length = min(length, config.longest_sequence)
-            shards = _build(data, folder, of_data.changed(max_seq_length=length, **_files_of(tokenizer)))
+            shards = _build(data, folder, _with_defaults(of_data, data, config).changed(**_files_of(tokenizer)))
             settings = settings.changed(max_seq_length=None, max_predictions_per_seq=None, objective=None)
         config_file = os.path.join(folder, CONFIG_FILE)
         write_json(config_file, config.to_dict())
@@ -133,6 +133,16 @@ def _read_config(config, folder, tokenizer):
             f"the config has a vocab_size of {config.vocab_size:,}, and the vocabulary {size:,} pieces, which is taken"
         )
     return config.replace(vocab_size=size)
+
+
+def _with_defaults(settings, data, config):
+    """Returns the settings with what follows from the model, and from how few texts there are."""
+    changes = {}
+    if "max_seq_length" not in settings.given:
+        changes["max_seq_length"] = min(settings.max_seq_length, config.longest_sequence)
+    if "held_out_fraction" not in settings.given and isinstance(data, list | tuple) and data:
+        changes["held_out_fraction"] = float(np.clip(_HELD_OUT / len(data), settings.held_out_fraction, _MOST_HELD_OUT))
+    return settings.changed(**changes)
 
 
 def _files_of(folder):
