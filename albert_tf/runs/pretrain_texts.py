@@ -24,7 +24,7 @@ from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training.trackers import Tracker
-from albert_tf.verbosity import tell
+from albert_tf.verbosity import RESULTS, tell
 
 DATA_FOLDER = "data"
 # So many of few texts are kept to evaluate on, but not a larger share than this.
@@ -130,7 +130,8 @@ def _read_config(config, folder, tokenizer):
     size = len(load_tokenizer(tokenizer).vocabulary)
     if config.vocab_size != size:
         tell(
-            f"the config has a vocab_size of {config.vocab_size:,}, and the vocabulary {size:,} pieces, which is taken"
+            f"the config has a vocab_size of {config.vocab_size:,}, and the vocabulary {size:,} pieces, which is taken",
+            RESULTS,
         )
     return config.replace(vocab_size=size)
 

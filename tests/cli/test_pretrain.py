@@ -78,7 +78,7 @@ def test_pretrain_trains_what_the_commands_train(pretrain, vocabulary, config_fi
     evaluated = run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True)
     assert (evaluated.code, evaluated.errors) == (0, "")
     # Shards are taken as they are, by the same seed to the same weights.
-    pretrain(data, output_dir=tmp_path / "again", max_seq_length=None)
+    pretrain(data, output_dir=tmp_path / "again")
     for name, value in weights_of(run).items():
         np.testing.assert_array_equal(weights_of(tmp_path / "again")[name], value, err_msg=name)
 
