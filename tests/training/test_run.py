@@ -18,7 +18,6 @@ from albert_tf.objectives.pretraining import Pretraining
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.run_folder.guard import read_settings
-from albert_tf.training.settings import result_settings
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +166,7 @@ def test_another_value_of_every_setting_is_tried():
     assert OTHER_VALUES.keys() == {field.name for field in dataclasses.fields(RunSettings)}
 
 
-@pytest.mark.parametrize("name", result_settings())
+@pytest.mark.parametrize("name", RunSettings.names(same_on_resume=True))
 def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finished, name):
     changes = SCALING if name in SCALING else {name: OTHER_VALUES[name]}
     with pytest.raises(InputError, match=f"holds another run: its `({'|'.join(changes)})` is"):
@@ -176,7 +175,7 @@ def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finish
 
 
 def test_other_settings_may_change(finished):
-    changes = {name: value for name, value in OTHER_VALUES.items() if name not in result_settings()}
+    changes = {name: value for name, value in OTHER_VALUES.items() if name not in RunSettings.names(same_on_resume=True)}
     run = start(finished[1], dataclasses.replace(SETTINGS, **changes))
     assert run.train(make_phase()), "there is nothing left to train"
 
