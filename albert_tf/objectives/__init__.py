@@ -14,9 +14,7 @@ from albert_tf.objectives.registry import (
     check_packing,
     default_objective,
     make_objective,
-    own_settings,
     register,
-    settings_of_objectives,
     usual_objective,
     what_was_learnt,
 )
@@ -45,9 +43,7 @@ __all__ = [
     "composed",
     "default_objective",
     "make_objective",
-    "own_settings",
     "register",
-    "settings_of_objectives",
     "usual_objective",
     "what_was_learnt",
 ]

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from albert_tf.objectives import own_settings, settings_of_objectives
+from albert_tf.objectives.registry import own_settings, settings_of_objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, find_beside_checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.objectives import OBJECTIVES, own_settings
+from albert_tf.objectives import OBJECTIVES
 from albert_tf.objectives.entities import ENTITY_VECTORS
+from albert_tf.objectives.registry import own_settings
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.entities import check_same_entities, find_entities
 from albert_tf.pretraining.identity import data_settings, held_out_identity

@@ -7,7 +7,8 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import default_objective, make_objective, settings_of_objectives, usual_objective
+from albert_tf.objectives import default_objective, make_objective, usual_objective
+from albert_tf.objectives.registry import settings_of_objectives
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
