@@ -5,9 +5,8 @@ import pathlib
 import re
 
 import pytest
-from absl import flags
 
-from albert_tf.cli.training_flags import settings_from_flags
+from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
@@ -24,12 +23,12 @@ def values_of(run_script, monkeypatch):
     def read(path, script):
         read_values = {}
 
-        def main_without_work(main, define_flags):
-            define_flags()
-            flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
-            read_values.update(flags.FLAGS.flag_values_dict())
-            settings = settings_from_flags(flags.FLAGS.num_train_steps, "num_train_steps", flags.FLAGS)
-            read_values["schedule"] = settings.make_schedule()
+        def main_without_work(main, settings):
+            define_flags(settings)
+            parse_flags([str(ROOT / script), f"--flagfile={path}"], settings)
+            given = settings_from_flags(settings)
+            read_values.update({name: getattr(given, name) for name in given.names()})
+            read_values["schedule"] = given.make_schedule()
 
         monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
         assert run_script(script).code == 0

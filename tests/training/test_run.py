@@ -175,7 +175,9 @@ def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finish
 
 
 def test_other_settings_may_change(finished):
-    changes = {name: value for name, value in OTHER_VALUES.items() if name not in RunSettings.names(same_on_resume=True)}
+    changes = {
+        name: value for name, value in OTHER_VALUES.items() if name not in RunSettings.names(same_on_resume=True)
+    }
     run = start(finished[1], dataclasses.replace(SETTINGS, **changes))
     assert run.train(make_phase()), "there is nothing left to train"
 
