@@ -59,8 +59,8 @@ MAY_IMPORT = {
     "trials": f"{BASE} folder_lock checkpoint_files training",
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
     "objectives training",
-    "finetuning": f"{BASE} quiet_tensorflow settings verbosity setting_checks folder_lock checkpoint_files text_encoding "
-    "plot_labels asked_texts "
+    "finetuning": f"{BASE} quiet_tensorflow settings verbosity setting_checks folder_lock checkpoint_files "
+    "text_encoding plot_labels asked_texts "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
     "interchange": f"{BASE} quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files tokenization "
@@ -72,8 +72,9 @@ MAY_IMPORT = {
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
     "tpu": f"{BASE} child_process modeling optimization objectives training finetuning",
-    "runs": f"{BASE} startup settings verbosity cores folder_lock checkpoint_files shipped_files text_fields corpus rows "
-    "tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning interchange serving",
+    "runs": f"{BASE} startup settings verbosity cores folder_lock checkpoint_files shipped_files text_fields "
+    "corpus rows tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning "
+    "interchange serving",
     "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving "
     "runs",
 }

@@ -170,7 +170,7 @@ def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_t
 
 
 def test_what_makes_a_run_slow_or_keeps_it_here_is_told_at_its_start(classify, without_training, monkeypatch):
-    monkeypatch.setattr("albert_tf.cli.training_flags.computes_in_bfloat16", lambda: False)
+    monkeypatch.setattr("albert_tf.runs.training_settings.computes_in_bfloat16", lambda: False)
     output = classify(do_train=True, use_bfloat16=True, pooling="mean").output
     assert "warning: this processor has no products in bfloat16; without --use_bfloat16 it is faster" in output
     assert "transformers can't express classifier_pooling=mean" in output
