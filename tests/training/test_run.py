@@ -163,7 +163,7 @@ def test_metrics_are_told_while_a_run_trains(tmp_path, capsys):
 
 
 def test_another_value_of_every_setting_is_tried():
-    assert OTHER_VALUES.keys() == {field.name for field in dataclasses.fields(RunSettings)}
+    assert OTHER_VALUES.keys() == set(RunSettings.names())
 
 
 @pytest.mark.parametrize("name", RunSettings.names(same_on_resume=True))
@@ -185,10 +185,13 @@ def test_other_settings_may_change(finished):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train_batch_size": 0}, "`train_batch_size` must be at least 1. Received: 0"),
-        ({"iterations_per_loop": 0}, "`iterations_per_loop` must be at least 1. Received: 0"),
-        ({"random_seed": 2**31}, "`random_seed` must be from 0 to 2147483647. Received: 2147483648"),
-        ({"scale_learning_rate": "root"}, "`scale_learning_rate` must be none or sqrt. Received: root"),
+        ({"train_batch_size": 0}, "`train_batch_size` must be a whole number, at least 1. Received: 0"),
+        ({"iterations_per_loop": 0}, "`iterations_per_loop` must be a whole number, at least 1. Received: 0"),
+        (
+            {"random_seed": 2**31},
+            "`random_seed` must be a whole number, at least 0 and at most 2147483647. Received: 2147483648",
+        ),
+        ({"scale_learning_rate": "root"}, "`scale_learning_rate` must be one of none, sqrt. Received: root"),
         ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
     ],
 )
