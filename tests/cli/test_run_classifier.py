@@ -254,7 +254,7 @@ def test_vocabulary_and_config_may_be_named(
         ),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "num_trials": 2}, "--num_trials and --trials need --do_train "),
-        ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be a number above 0. Received: 0.0"),
+        ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be a number above 0. Received: 0"),
         (
             {"do_train": True, "metrics": "pearson"},
             "--metrics=pearson is not one of this task's metrics: accuracy, f1, ",

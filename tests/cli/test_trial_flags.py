@@ -32,7 +32,7 @@ EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_nam
         ("task_name:nsmc|tsv", ": task_name is not a setting that can be searched"),
         ("learning_rate:1e-2..1e-3", " is an empty range; the lower end comes first"),
         ("learning_rate:1e-2..1e-2", " is an empty range; the lower end comes first"),
-        ("learning_rate:0..1e-3", ": --learning_rate must be a number above 0. Received: 0.0"),
+        ("learning_rate:0..1e-3", ": --learning_rate must be a number above 0. Received: 0"),
         ("weight_decay:0..0.1", ": weight_decay is drawn by its logarithm, so that the range must begin above 0"),
         ("learning_rate:1e-3..", ": --learning_rate must be a number above 0. Received: nothing"),
         ("learning_rate:1e-3|much", ": --learning_rate must be a number above 0. Received: much"),
