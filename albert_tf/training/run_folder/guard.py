@@ -79,8 +79,8 @@ def check_output_dir(
     """
     earlier = read_settings(output_dir)
     if earlier is not None:
-        assumed = {name: value for name, value in (assumed or {}).items() if name in settings}
-        check_same_settings(output_dir, {**assumed, **earlier}, _all_settings(settings, config, tokenizer))
+        missing = {name: value for name, value in (assumed or {}).items() if name in settings.keys() - earlier.keys()}
+        check_same_settings(output_dir, {**earlier, **missing}, _all_settings(settings, config, tokenizer))
         return
     if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
         raise InputError(f"`output_dir={output_dir}` holds checkpoints of another run; choose another folder")
