@@ -187,14 +187,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _locate(self, texts):
-        """Returns the ids of the pieces of all texts and where each begins and ends in its text, and the texts' splits.
-
-        Args:
-            texts: Strings.
-
-        Returns:
-            int [pieces] three times, and int [N + 1].
-        """
+        """Returns the ids of all pieces and where each begins and ends in its text, and the texts' splits, int [N + 1]."""
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
         """Writes `vocabulary_file` and tokenizer.json into a folder.
@@ -264,11 +257,7 @@ def _without_truncation(settings):
 
 
 def check_switches(switches: dict) -> None:
-    """Checks that settings are true or false.
-
-    Raises:
-        InputError: One is neither.
-    """
+    """Raises InputError if a setting is neither true nor false."""
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise InputError(f"{name} must be true or false. Received: {quote(value)}")

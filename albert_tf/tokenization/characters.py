@@ -8,19 +8,12 @@ from albert_tf.tokenization.code_point_tables import Replacement
 
 
 class Characters(typing.NamedTuple):
-    """Characters of several texts, one text after the other, and where they come from.
+    """Characters of several texts, one text after the other, and where they come from, int32 [M] each."""
 
-    Attributes:
-        codes: int32 [M], their code points.
-        begins: int32 [M], where what they stand for begins in its text.
-        ends: int32 [M], where it ends.
-        rows: int32 [M], their text, ascending.
-    """
-
-    codes: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    rows: tf.Tensor
+    codes: tf.Tensor  # their code points
+    begins: tf.Tensor  # where what they stand for begins in its text
+    ends: tf.Tensor  # where it ends
+    rows: tf.Tensor  # their text, ascending
 
 
 def characters_of(texts: tf.Tensor) -> Characters:

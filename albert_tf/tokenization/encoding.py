@@ -77,11 +77,8 @@ class Encoding:
 def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first and the last piece that hold a character of each span of a text, int [U] each; -1 for none.
 
-    A character that the tokenizer removes may be in no piece, also at either end of a span.
-
-    Args:
-        spans: int [U, 2], half-open, in characters.
-        offsets: int [P, 2], the spans of the text's pieces, in order; those of pieces without characters are empty.
+    A character that the tokenizer removes may be in no piece, also at either end of a span. Spans are half-open, int
+    [U, 2]; the offsets int [P, 2] of the text's pieces are in order, and empty where a piece has no characters.
     """
     (pieces,) = np.nonzero(offsets[:, 0] < offsets[:, 1])
     begins, ends = offsets[pieces].T
@@ -94,13 +91,7 @@ def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
 
 class OffsetEncoder:
-    """Encodes texts and tells where each piece stands in the text as given.
-
-    Args:
-        vocabulary: The pieces.
-        locate: Given N strings, returns the ids of all their pieces, where each begins and where it ends, int [pieces]
-            each, and int [N + 1] where the pieces of each text begin and end.
-    """
+    """Encodes texts and tells where each piece stands in the text as given; `locate` is `Tokenizer._locate`."""
 
     def __init__(self, vocabulary: Vocabulary, locate: collections.abc.Callable[[list[str]], tuple[np.ndarray, ...]]):
         self._vocabulary, self._locate = vocabulary, locate
@@ -144,10 +135,6 @@ class OffsetEncoder:
 
 
 def check_pairs(texts: list[str], text_pairs: list[str] | None) -> None:
-    """Checks that every text has its pair, if there are pairs.
-
-    Raises:
-        InputError: The numbers of texts differ.
-    """
+    """Raises InputError if not every text has its pair, where there are pairs."""
     if text_pairs is not None and len(texts) != len(text_pairs):
         raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")

@@ -56,11 +56,7 @@ def is_of_transformers(folder: str | os.PathLike) -> bool:
 
 
 def to_tokenizers(tokenizer: Tokenizer):
-    """Returns a `tokenizers.Tokenizer` that gives the same ids, [CLS] and [SEP] included.
-
-    Raises:
-        InputError: The scheme or the model can't be expressed, or a special token is missing.
-    """
+    """Returns a `tokenizers.Tokenizer` of the same ids, [CLS] and [SEP] included; raises InputError where none can be."""
     from tokenizers import AddedToken, processors
 
     if isinstance(tokenizer, SentencePieceTokenizer):

@@ -10,21 +10,9 @@ from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY, WordPiece
 
 
 class TensorEncoder:
-    """Normalises texts, splits them into words, and cuts words into pieces.
+    """Normalises texts, strings or a string tensor [N], splits them into words, and cuts words into pieces.
 
-    Every method takes strings or a string tensor [N].
-
-    Args:
-        vocabulary: The pieces.
-        options: How to normalise.
-        wordpiece_scheme: "continuation" or "end_of_word".
-        split_punctuation: Whether each punctuation mark is a word of its own.
-        split_digits: Whether each number is a word of its own.
-        split_emoji: Whether each emoji is a word of its own.
-        max_characters_per_word: A longer word is [UNK]; None for the limit in bytes.
-
-    Raises:
-        InputError: A piece of the vocabulary is too long.
+    The settings are those of `KoreanWordPieceTokenizer`. Raises InputError if a piece of the vocabulary is too long.
     """
 
     def __init__(

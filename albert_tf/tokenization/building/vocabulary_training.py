@@ -34,12 +34,10 @@ _WORDS_PER_STRING = 1000
 
 
 def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
-    """Returns the characters that are pieces whether or not the text holds them, as the tokenizer normalises them.
+    """Returns the characters that are pieces in any case, as the tokenizer of these settings normalises them.
 
-    Args:
-        alphabet: "frequent": none; "basic": printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...); "ks_x_1001":
-            these and the 2,350 syllables of KS X 1001; "all": these and all 11,172 Hangul syllables.
-        **tokenizer_settings: As for `KoreanWordPieceTokenizer`.
+    By alphabet these are for "frequent" none; "basic" printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...);
+    "ks_x_1001" these and the 2,350 syllables of KS X 1001; "all" these and all 11,172 Hangul syllables.
     """
     return set("".join(count_words([" ".join(map(chr, _ALPHABETS[alphabet]))], **tokenizer_settings)))
 
@@ -108,10 +106,7 @@ def _most_frequent_characters(word_counts, limit_alphabet):
 
 
 def _count_segments(word_counts, known):
-    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters.
-
-    Words that are too long for the tokenizer teach nothing.
-    """
+    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters."""
     counts = collections.Counter()
     for word, count in word_counts.items():
         segments = word.split(BORDER)

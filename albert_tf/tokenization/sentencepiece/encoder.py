@@ -12,14 +12,7 @@ from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabul
 
 
 class SentencePieceEncoder:
-    """Normalises texts and cuts them into pieces.
-
-    Args:
-        engine: Holds the model.
-        vocabulary: Its pieces.
-        normalizer: What is done to texts before; None for nothing.
-        split_number_commas: Whether a piece that ends in a digit and a comma is cut before the comma.
-    """
+    """Normalises texts, unless there is no normalizer, and cuts them into pieces, maybe before number commas, too."""
 
     def __init__(
         self,

@@ -16,11 +16,7 @@ _OF_NUMBER_COMMAS, _OF_RESERVED = -100.0, -10_000.0
 
 
 def make_backend(tokenizer: SentencePieceTokenizer):
-    """Returns a `tokenizers.Tokenizer` without special tokens that gives the same ids.
-
-    Raises:
-        InputError: The model is not of unigrams.
-    """
+    """Returns a `tokenizers.Tokenizer` of the same ids without special tokens; raises InputError if not of unigrams."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     model, vocabulary, options = tokenizer.model, tokenizer.vocabulary, tokenizer.normalization

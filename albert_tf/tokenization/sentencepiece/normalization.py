@@ -28,26 +28,15 @@ _PAIR_OF_MARKS = ".*(``|'').*"
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceOptions:
-    """Switches of the normalisation, each independent of the others.
+    """Switches of the normalisation, each independent of the others."""
 
-    Attributes:
-        lower_case: Map letters to lower case.
-        strip_accents: Take characters apart (NFKD), and drop combining marks.
-        normalize_quotes: Make `` and '' a quotation mark.
-    """
-
-    lower_case: bool = True
-    strip_accents: bool = True
-    normalize_quotes: bool = False
+    lower_case: bool = True  # map letters to lower case
+    strip_accents: bool = True  # take characters apart (NFKD), and drop combining marks
+    normalize_quotes: bool = False  # make `` and '' a quotation mark
 
 
 class SentencePieceNormalizer:
-    """Normalises texts with TensorFlow ops.
-
-    Args:
-        options: The switches.
-        lowers_first: Whether letters are lower-cased before all else, too, each by itself.
-    """
+    """Normalises texts with TensorFlow ops; `lowers_first` lower-cases letters before all else, too, each by itself."""
 
     def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
         self._options, self._lowers_first = options, lowers_first and options.lower_case

@@ -131,11 +131,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._special_tokens.encode(texts, self._encoder.encode_with_offsets)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """Encodes many texts and tells where words start; see `Tokenizer`.
-
-        As in the original, a word starts with a space and with a punctuation mark; a space that is a piece of its own
-        belongs to the piece behind it.
-        """
+        """As in the original, words start with spaces and marks; a space by itself belongs to the piece behind it."""
         ids = self.encode_ids(texts)
         values, splits = ids.values.numpy(), ids.row_splits.numpy()
         starts = self._starts_word[values]
