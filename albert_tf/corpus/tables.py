@@ -48,11 +48,8 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
     """Yields the text of every row, None for null, and about how many bytes of the file were read by then.
 
     The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
-    another, each on lines of its own; a null among them is left out.
-
-    Raises:
-        BadCorpusError: The file isn't a whole one, or has no such column of text.
-        InputError: It can't be read, or pyarrow is not installed.
+    another, each on lines of its own; a null among them is left out. Errors as of `open_table`; no such column is a
+    BadCorpusError.
     """
     with open_table(path) as table:
         import pyarrow
@@ -73,12 +70,7 @@ def _bytes_of(column, pyarrow):
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them; -1 stands
-    for no label there.
-
-    Raises:
-        BadCorpusError: What `datasets` says of the columns can't be understood.
-    """
+    """Returns the labels' names of each column that `datasets` calls a ClassLabel, or a list of them; -1 is no label."""
     content = (table.schema.metadata or {}).get(b"huggingface")
     if content is None:
         return {}

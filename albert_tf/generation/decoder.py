@@ -21,21 +21,13 @@ LENGTH_STEP = 32
 
 
 class Prompts(typing.NamedTuple):
-    """A batch of texts to go on with.
+    """A batch of texts to go on with."""
 
-    Attributes:
-        ids: int32 [B, S], the pieces of each text, and room for what comes.
-        lengths: int32 [B], the number of pieces that there are, from 1.
-        limits: int32 [B], how many may come; 0 for a row that only fills the batch.
-        starts_word: bool [B], whether a word has to start with the first that comes.
-        draws: float32 [B, S], uniform in [0, 1), one for each piece that may come.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    limits: np.ndarray
-    starts_word: np.ndarray
-    draws: np.ndarray
+    ids: np.ndarray  # int32 [B, S], the pieces of each text, and room for what comes
+    lengths: np.ndarray  # int32 [B], the number of pieces that there are, from 1
+    limits: np.ndarray  # int32 [B], how many may come; 0 for a row that only fills the batch
+    starts_word: np.ndarray  # bool [B], whether a word has to start with the first that comes
+    draws: np.ndarray  # float32 [B, S], uniform in [0, 1), one for each piece that may come
 
 
 class _Texts(typing.NamedTuple):

@@ -19,22 +19,15 @@ COLUMN_ENDINGS = (".csv", *TABLE_ENDINGS)
 
 
 class Row(typing.NamedTuple):
-    """One row of a file.
+    """One row of a file."""
 
-    Attributes:
-        number: Its line, or in lists of JSON and Parquet files its number, from 1.
-        values: By column; text, or whatever a JSON or Parquet file holds. Of JSON lines it is the line's value,
-            which need not be an object; of lines of text it is the text.
-        error: What is wrong with it, a sentence that begins with the place; None if nothing is.
-        content: What it is in the file, as bytes that tell it from others.
-        position: About how many bytes of the file, as it is stored, were read by then.
-    """
-
-    number: int
+    number: int  # its line, or in lists of JSON and Parquet files its number, from 1
+    # By column, text or whatever a JSON or Parquet file holds; of JSON lines the line's value, which need not be an
+    # object; of lines of text the text.
     values: typing.Any
-    error: str | None = None
-    content: bytes = b""
-    position: int = 0
+    error: str | None = None  # what is wrong with it, a sentence that begins with the place
+    content: bytes = b""  # what it is in the file, as bytes that tell it from others
+    position: int = 0  # about how many bytes of the file, as it is stored, were read by then
 
 
 class RowFile(collections.abc.Iterable[Row]):
@@ -95,11 +88,7 @@ class RowFile(collections.abc.Iterable[Row]):
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Checks that wanted columns are among those found, each once; `how`, how others are named, ends the error.
-
-        Raises:
-            InputError: One is not.
-        """
+        """Raises InputError unless all wanted columns are found, each once; `how`, how others are named, ends the error."""
         for name in wanted:
             if name not in found:
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
@@ -263,11 +252,7 @@ def write_rows(path: str, rows: list[list[str]]) -> None:
 
 
 def _flatten(value):
-    """Returns an object with the values of the objects in it as columns of their own, `a.b`; other values as they are.
-
-    Raises:
-        InputError: It has a column `a.b` of its own, too.
-    """
+    """Returns an object with the values of the objects in it as columns of their own, `a.b`; other values as they are."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -285,11 +270,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a label that is numbered, None for -1, by which `datasets` says that there is none.
-
-    Raises:
-        InputError: The number is none of a label.
-    """
+    """Returns the name of a label that is numbered, None for -1, by which `datasets` says that there is none."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

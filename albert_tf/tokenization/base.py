@@ -187,7 +187,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _locate(self, texts):
-        """Returns the ids of all pieces and where each begins and ends in its text, and the texts' splits, int [N + 1]."""
+        """Returns the ids of all pieces, where each begins and ends in its text, and the texts' splits, int [N + 1]."""
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
         """Writes `vocabulary_file` and tokenizer.json into a folder.

@@ -56,7 +56,7 @@ def is_of_transformers(folder: str | os.PathLike) -> bool:
 
 
 def to_tokenizers(tokenizer: Tokenizer):
-    """Returns a `tokenizers.Tokenizer` of the same ids, [CLS] and [SEP] included; raises InputError where none can be."""
+    """Returns a `tokenizers.Tokenizer` of the same ids, [CLS] and [SEP] included; raises InputError if none can be."""
     from tokenizers import AddedToken, processors
 
     if isinstance(tokenizer, SentencePieceTokenizer):

@@ -44,7 +44,7 @@ class NumberCommas:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def split_spans(self, ids: tf.Tensor, splits: tf.Tensor, spans: Spans) -> tuple[tf.Tensor, tf.Tensor, Spans]:
-        """Returns ids int32 [P], the texts' splits int64 [N + 1] and spans, with the parts of cut pieces in their place."""
+        """Returns ids int32 [P], texts' splits int64 [N + 1] and spans, with the parts of cut pieces in their place."""
 
         def split():
             places, sources, new_splits = self._cut(ids, splits)
