@@ -69,7 +69,7 @@ class TableFile:
             )
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
-        """Yields rows of columns, or of all, and about how many bytes were read; BadCorpusError if two have one name."""
+        """Yields rows of columns, or all, and about how many bytes were read; BadCorpusError if two have one name."""
         columns = columns or self.schema.names
         for name in columns:
             if self.schema.names.count(name) > 1:

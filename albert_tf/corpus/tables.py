@@ -70,7 +70,9 @@ def _bytes_of(column, pyarrow):
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
-    """Returns the labels' names of each column that `datasets` calls a ClassLabel, or a list of them; -1 is no label."""
+    """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them; -1 stands
+    for no label there. Raises BadCorpusError if what `datasets` says of the columns can't be understood.
+    """
     content = (table.schema.metadata or {}).get(b"huggingface")
     if content is None:
         return {}

@@ -88,7 +88,7 @@ class RowFile(collections.abc.Iterable[Row]):
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Raises InputError unless all wanted columns are found, each once; `how`, how others are named, ends the error."""
+        """Raises InputError unless wanted columns are there, each once; `how`, how others are named, ends the error."""
         for name in wanted:
             if name not in found:
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
@@ -252,7 +252,7 @@ def write_rows(path: str, rows: list[list[str]]) -> None:
 
 
 def _flatten(value):
-    """Returns an object with the values of the objects in it as columns of their own, `a.b`; other values as they are."""
+    """Returns an object with the values of objects in it as columns of their own, `a.b`; other values as they are."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]

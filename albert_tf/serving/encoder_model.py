@@ -115,12 +115,7 @@ def count_cut_masked(tokenizer: Tokenizer, texts: list[str], max_seq_length: int
 
 
 def check_pooling(pooling: str, is_causal: bool) -> None:
-    """Checks that there is a pooling of that name, and that it reads what has seen the text; raises InputError if not.
-
-    Args:
-        pooling: Its name.
-        is_causal: Whether pieces of the model see none that comes after them.
-    """
+    """Raises InputError if there is no such pooling, or it reads what in a causal model sees nothing of the text."""
     if pooling not in POOLINGS:
         raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
     if is_causal and pooling == "first":

@@ -22,15 +22,10 @@ Ask = collections.abc.Callable[[list[str]], list[dict[str, list]]]
 def find_replaced(
     model: LoadedModel, texts: collections.abc.Sequence[str], ask: Ask
 ) -> list[list[dict[str, typing.Any]]]:
-    """Returns what is known of each piece of each text; see `PretrainedModel.find_replaced`.
+    """Returns what is known of each piece of each text, as `PretrainedModel.find_replaced` does, whose errors it
+    raises.
 
-    Args:
-        model: Its tokenizer reads the texts; it counts those that are cut, or hold unknown words.
-        texts: N of them.
-        ask: Asks it.
-
-    Raises:
-        InputError: An input is no text, or has a mask.
+    The model's tokenizer reads the texts; it counts those that are cut, or hold unknown words.
     """
     texts = [replace_halves(text) for text in read_strings(texts)]
     for number, text in enumerate(texts):

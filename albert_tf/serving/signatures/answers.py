@@ -14,19 +14,12 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 
 class _Windows(typing.NamedTuple):
-    """Parts of texts, those of one text one after the other, each int32 [W].
+    """Parts of texts, those of one text one after the other, each int32 [W]."""
 
-    Attributes:
-        rows: Which text each is of.
-        begins: Its first piece in the text.
-        ends: The piece behind its last one.
-        positions: Where its first piece stands in the input.
-    """
-
-    rows: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    positions: tf.Tensor
+    rows: tf.Tensor  # which text each is of
+    begins: tf.Tensor  # its first piece in the text
+    ends: tf.Tensor  # the piece behind its last one
+    positions: tf.Tensor  # where its first piece stands in the input
 
 
 class AnswerSignatures(Signatures):
@@ -58,18 +51,11 @@ class AnswerSignatures(Signatures):
         return self._choose(context, score, begin, end, tf.math.segment_min(found["null_score"], windows.rows))
 
     def _best_of_windows(self, windows, numbers, num_overlapping, outputs, offsets):
-        """Returns the best span of each of G windows, [G] each.
+        """Returns the best span of each of G of all windows, int32 [G], as [G] each.
 
-        Args:
-            windows: All windows.
-            numbers: int32 [G], which of them are asked for.
-            num_overlapping: As `_num_overlapping` returns it.
-            outputs: The task's for the G windows.
-            offsets: The characters that the pieces of each text stand for, [N, (pieces)] each.
-
-        Returns:
-            `score` and `null_score` float32, what speaks for the span and what for none; `begin` and `end` int32, its
-            characters in the text.
+        These are `score` and `null_score` float32, what speaks for the span and what for none, and `begin` and `end`
+        int32, its characters in the text. The offsets are the characters that the pieces of each text stand for, [N,
+        (pieces)] each.
         """
         of_group = _Windows(*(tf.gather(values, numbers) for values in windows))
         firsts, lasts, scores, null_scores = self._spans(of_group, outputs)
@@ -169,16 +155,9 @@ def _spans_found(windows, outputs):
 
 
 def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
-    """Returns which spans lie in their window, and have more around them there than in the other windows of the text.
-
-    See `spans_with_most_context`. Only windows nearby can hold the span, too.
-
-    Args:
-        windows: All windows.
-        numbers: int32 [G], which of them the spans are of.
-        num_overlapping: As `_num_overlapping` returns it.
-        firsts: int32 [G, C], the first piece of each span in its text.
-        lasts: int32 [G, C], the last piece.
+    """Returns which spans [G, C], of first and last pieces in their texts, lie in their window, int32 [G] of all, and
+    have more around them there than in the other windows of the text; see `spans_with_most_context`. Only windows
+    nearby can hold the span, too.
     """
 
     def context(numbers):

@@ -21,17 +21,11 @@ _NO_TYPE = -1
 
 
 class _Units(typing.NamedTuple):
-    """Words or characters of N texts that are tagged, text after text, each int32 [U].
+    """Words or characters of N texts that are tagged, text after text, each int32 [U]."""
 
-    Attributes:
-        rows: Which text each is of.
-        begins: Its first character in the text.
-        ends: The character behind its last one.
-    """
-
-    rows: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
+    rows: tf.Tensor  # which text each is of
+    begins: tf.Tensor  # its first character in the text
+    ends: tf.Tensor  # the character behind its last one
 
 
 class EntitySignatures(Signatures):
@@ -71,11 +65,8 @@ class EntitySignatures(Signatures):
     def _tags_of_pieces(self, ids, units, pieces, characters):
         """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts.
 
-        Args:
-            ids: int32 [N, (pieces)].
-            units: U units of the texts.
-            pieces: int32 [U], the piece that each is read from.
-            characters: int32 [N, (characters)].
+        `pieces`, int32 [U], are those that units are read from; ids are int32 [N, (pieces)], characters [N,
+        (characters)].
         """
         room = self._max_seq_length - 2
         lengths = tf.cast(ids.row_lengths(), tf.int32)
@@ -98,12 +89,7 @@ class EntitySignatures(Signatures):
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):
-        """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U].
-
-        Args:
-            pieces: int32 [U], the piece that each is read from.
-            tags_of_pieces: int32 [P].
-        """
+        """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U]."""
         labels, tags = self._task.labels, tf.gather(tags_of_pieces, pieces)
         kinds = [label.partition("-")[2] for label in labels]
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
@@ -127,14 +113,7 @@ def _units_of(characters, are_words):
 
 
 def _characters_around(units, pieces, num_pieces, characters):
-    """Returns what `characters_around` of `finetuning.entities.alignment` does, of each of P pieces: int32 [P, 2, 5].
-
-    Args:
-        units: U units of the texts.
-        pieces: int32 [U], the piece that each is read from.
-        num_pieces: P.
-        characters: int32 [N, (characters)].
-    """
+    """Returns what `characters_around` of `finetuning.entities.alignment` does of each of P pieces, int32 [P, 2, 5]."""
     spaces = tf.fill([characters.nrows(), REACH], ord(" "))
     padded = tf.concat([spaces, characters, spaces], axis=1)
     starts = tf.gather(tf.cast(padded.row_starts(), tf.int32), units.rows)
@@ -148,13 +127,7 @@ def _characters_around(units, pieces, num_pieces, characters):
 def _read_units(units, piece_begins, piece_ends, characters):
     """Returns the units that are read, and the first piece that holds a character of each, int32 [U].
 
-    See `pieces_of_spans` in `tokenization.encoding`.
-
-    Args:
-        units: Units of N texts.
-        piece_begins: int [N, (pieces)], where each of the P pieces begins in its text.
-        piece_ends: int [N, (pieces)], where each ends.
-        characters: int32 [N, (characters)].
+    See `pieces_of_spans` in `tokenization.encoding`. Pieces begin and end in their texts, int [N, (pieces)].
     """
     # Counted through all texts, so that one search does for all.
     starts = tf.cast(characters.row_starts(), tf.int32)

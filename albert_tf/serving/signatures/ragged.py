@@ -9,14 +9,7 @@ _SPACES = [code_point for code_point in range(0x3001) if re.match(r"\s", chr(cod
 
 
 def slices(values: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.RaggedTensor:
-    """Returns parts of rows, [M, (values)].
-
-    Args:
-        values: [N, (values)].
-        rows: int [M], the row of each part.
-        begins: int [M], where it begins in its row.
-        ends: int [M], where it ends, not below `begins`.
-    """
+    """Returns parts of rows of values [N, (values)], [M, (values)]: their rows, begins and ends there, int [M] each."""
     starts = tf.gather(tf.cast(values.row_starts(), tf.int32), rows)
     positions = tf.ragged.range(starts + begins, starts + ends)
     return positions.with_values(tf.gather(values.values, positions.values))
