@@ -82,13 +82,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         super().__init__(vocabulary, truncation)
         self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
-            lower_case,
-            strip_accents,
-            squeeze_repeats,
-            full_width_to_ascii,
-            keep_emoji,
-            form,
-            special_tokens_in_text,
+            lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji, form, special_tokens_in_text
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits

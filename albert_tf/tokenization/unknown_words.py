@@ -22,9 +22,7 @@ def holds_unknown(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
 
 
 def find_unknown_words(
-    tokenizer: Tokenizer,
-    inputs: collections.abc.Sequence[tuple[str, ...]],
-    candidates: np.ndarray | None = None,
+    tokenizer: Tokenizer, inputs: collections.abc.Sequence[tuple[str, ...]], candidates: np.ndarray | None = None
 ) -> tuple[int, list[str], list[str]]:
     """Returns how many inputs hold a word that the vocabulary can't spell, the first few of these words, shortened, and
     the characters that the vocabulary lacks in those of the first texts, the most frequent first.

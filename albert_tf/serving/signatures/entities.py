@@ -8,14 +8,7 @@ from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.ragged import (
-    code_points,
-    count_up,
-    differs_from_before,
-    is_space,
-    slices,
-    substrings,
-)
+from albert_tf.serving.signatures.ragged import code_points, count_up, differs_from_before, is_space, slices, substrings
 
 _NO_TYPE = -1
 
