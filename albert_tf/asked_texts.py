@@ -4,6 +4,7 @@ import collections.abc
 import typing
 
 from albert_tf.errors import InputError, describe
+from albert_tf.text_encoding import replace_halves
 
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
@@ -21,8 +22,8 @@ class TextTask(typing.NamedTuple):
 
 
 def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:
-    """Returns texts as a list; raises InputError if it is one text, or an input is no string."""
-    return [text for (text,) in read_texts(list_inputs(inputs), reads_pairs=False)]
+    """Returns texts as a list, half characters replaced; raises InputError if it is one text, or one is no string."""
+    return [replace_halves(text) for (text,) in read_texts(list_inputs(inputs), reads_pairs=False)]
 
 
 def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:

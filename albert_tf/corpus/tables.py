@@ -58,15 +58,12 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
         for name in names:
             _check_column(table.schema, path, name, pyarrow.types, may_be_null=len(names) > 1)
         for batch, position in table.batches(names):
+            # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
+            columns = (batch.column(name).cast(pyarrow.large_string()) for name in names)
             # Nothing here keeps the values of a batch while the next one is read.
-            for values in zip(*(_bytes_of(batch.column(name), pyarrow) for name in names)):
+            for values in zip(*(column.cast(pyarrow.large_binary()).to_pylist() for column in columns)):
                 texts = [text for text in values if text is not None]
                 yield b"\n".join(texts) if texts else None, position
-
-
-def _bytes_of(column, pyarrow):
-    # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
-    return column.cast(pyarrow.large_string()).cast(pyarrow.large_binary()).to_pylist()
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:

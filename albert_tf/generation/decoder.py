@@ -87,7 +87,8 @@ class Decoder:
         states, caches = encoder.extend(prompts.ids[:, :prompt_length], positions, caches)
 
         def choose(states, may_come, draws, ids):
-            logits = self._logits(states)
+            table = tf.convert_to_tensor(encoder.embeddings.word_embeddings)
+            logits = self._model.masked_lm_head(states[:, None], table)[:, 0]  # of the piece after each state
             if kind.penalizes:
                 logits = penalize(logits, _seen(ids, logits.shape[-1]), numbers.repetition_penalty)
             return choose_pieces(tf.where(may_come, logits, NEVER), draws, kind, numbers)
@@ -114,11 +115,6 @@ class Decoder:
             lambda step, texts, caches: tf.reduce_any(~texts.has_ended), go_on, (tf.constant(1), texts, caches)
         )
         return texts.ids, texts.columns + 1
-
-    def _logits(self, states):
-        """Returns the logits of the piece after each state [B, H], float32 [B, V]."""
-        table = tf.convert_to_tensor(self._model.encoder.embeddings.word_embeddings)
-        return self._model.masked_lm_head(states[:, None], table)[:, 0]
 
 
 def rounded_length(length: int, longest: int) -> int:

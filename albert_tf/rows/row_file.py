@@ -17,6 +17,8 @@ JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 # Files that say the names of their columns before the first row; others may.
 COLUMN_ENDINGS = (".csv", *TABLE_ENDINGS)
 
+_SPACES = str.maketrans("\t\n\r", "   ")
+
 
 class Row(typing.NamedTuple):
     """One row of a file."""
@@ -246,9 +248,13 @@ def _without_empty_end(rows, is_empty):
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
-    """Writes a tab-separated file, by way of a temporary name; tabs and line ends inside a value become spaces."""
-    spaces = str.maketrans("\t\n\r", "   ")
-    write_text(path, "".join("\t".join(value.translate(spaces) for value in row) + "\n" for row in rows))
+    """Writes a tab-separated file, by way of a temporary name, of `tab_separated` rows."""
+    write_text(path, "".join(map(tab_separated, rows)))
+
+
+def tab_separated(row: list[str]) -> str:
+    """Returns a line of values; tabs and line ends inside a value become spaces."""
+    return "\t".join(value.translate(_SPACES) for value in row) + "\n"
 
 
 def _flatten(value):

@@ -191,7 +191,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return tokenizer
 
     def to_dict(self) -> dict:
-        """Returns every setting and the vocabulary's hash: what makes two tokenizers the same."""
         return {
             "wordpiece_scheme": self.wordpiece_scheme,
             **self._switches(),

@@ -56,15 +56,14 @@ class Likelihood:
         The fewest batches, of so many queries or fewer long ones, are computed where these come in the order of their
         lengths.
         """
-        for length, same_length in itertools.groupby(queries, lambda query: self._length_of(len(query.ids))):
+        lengths = self._lengths
+        by_length = itertools.groupby(queries, lambda query: lengths[np.searchsorted(lengths, len(query.ids))])
+        for length, same_length in by_length:
             num_rows = max(1, min(batch_size, _PIECES_AT_ONCE // length))
             while batch := list(itertools.islice(same_length, num_rows)):
                 found = self._compute(self._pad_batch(batch, num_rows, length)).numpy().astype(np.float64)
                 for row, query in zip(found, batch):
                     yield row[query.positions] if self._reads_all_states else row
-
-    def _length_of(self, num_pieces):
-        return self._lengths[np.searchsorted(self._lengths, num_pieces)]
 
     def _pad_batch(self, queries, num_rows, length):
         ids = np.full([num_rows, length], self._pad, np.int32)

@@ -9,7 +9,7 @@ from albert_tf.finetuning import QuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
-from albert_tf.serving.signatures.ragged import code_points, count_up, slices, substrings
+from albert_tf.serving.signatures.ragged import count_up, slices, substrings
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 
@@ -83,7 +83,11 @@ class AnswerSignatures(Signatures):
             has_answer &= null_odds <= self._task.null_threshold
             more = {"null_odds": null_odds}
         rows = tf.range(tf.size(context))
-        answer = substrings(code_points(context), rows, *(tf.where(has_answer, place, 0) for place in (begin, end)))
+        answer = substrings(
+            tf.strings.unicode_decode(context, "UTF-8"),
+            rows,
+            *(tf.where(has_answer, place, 0) for place in (begin, end)),
+        )
         places = {name: tf.where(has_answer, place, -1) for name, place in (("begin", begin), ("end", end))}
         return {"answer": answer, **places, "score": score, **more}
 

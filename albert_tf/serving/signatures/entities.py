@@ -8,7 +8,8 @@ from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.ragged import code_points, count_up, differs_from_before, is_space, slices, substrings
+from albert_tf.serving.signatures.ragged import count_up, is_space, slices, substrings
+from albert_tf.tokenization.characters import differs
 
 _NO_TYPE = -1
 
@@ -34,12 +35,12 @@ class EntitySignatures(Signatures):
 
     def _find(self, text):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)
-        characters = code_points(text)
+        characters = tf.strings.unicode_decode(text, "UTF-8")
         units, pieces = _read_units(_units_of(characters, self._task.reads_words), *offsets, characters)
         types, are_begins = self._read_tags(pieces, self._tags_of_pieces(ids, units, pieces, characters))
 
         is_inside = types > _NO_TYPE
-        is_first = is_inside & (are_begins | differs_from_before(units.rows) | differs_from_before(types))
+        is_first = is_inside & (are_begins | differs(units.rows) | differs(types))
         rows, begins = (tf.boolean_mask(values, is_first) for values in (units.rows, units.begins))
         # All units of an entity have its number.
         numbers = tf.boolean_mask(tf.cumsum(tf.cast(is_first, tf.int32)) - 1, is_inside)
@@ -88,7 +89,7 @@ class EntitySignatures(Signatures):
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
         are_begins = tf.constant([label.startswith("B-") for label in labels])
         # Of the units that one piece holds the first has its tag, and the others go on with it.
-        return tf.gather(types, tags), tf.gather(are_begins, tags) & differs_from_before(pieces)
+        return tf.gather(types, tags), tf.gather(are_begins, tags) & differs(pieces)
 
 
 def _units_of(characters, are_words):
@@ -98,7 +99,7 @@ def _units_of(characters, are_words):
     if not are_words:
         rows, begins = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
         return _Units(rows, begins, begins + 1)
-    is_border = differs_from_before(rows) | differs_from_before(is_part)
+    is_border = differs(rows) | differs(is_part)
     words = tf.boolean_mask(tf.cumsum(tf.cast(is_border & is_part, tf.int32)) - 1, is_part)
     rows, positions = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
     begins, ends = tf.math.segment_min(positions, words), tf.math.segment_max(positions, words) + 1
@@ -110,8 +111,8 @@ def _characters_around(units, pieces, num_pieces, characters):
     spaces = tf.fill([characters.nrows(), REACH], ord(" "))
     padded = tf.concat([spaces, characters, spaces], axis=1)
     starts = tf.gather(tf.cast(padded.row_starts(), tf.int32), units.rows)
-    is_first = differs_from_before(pieces)
-    is_last = tf.reverse(differs_from_before(tf.reverse(pieces, [0])), [0])
+    is_first = differs(pieces)
+    is_last = tf.reverse(differs(tf.reverse(pieces, [0])), [0])
     places = [tf.boolean_mask(starts + units.begins, is_first), tf.boolean_mask(starts + units.ends - 1, is_last)]
     around = tf.gather(padded.values, tf.stack(places, axis=1)[..., None] + tf.range(CHARACTERS_SHAPE[1]))
     return tf.scatter_nd(tf.boolean_mask(pieces, is_first)[:, None], around, [num_pieces, *CHARACTERS_SHAPE])

@@ -21,11 +21,6 @@ def count_up(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.cast(numbers.value_rowids(), tf.int32), numbers.values
 
 
-def code_points(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the characters of texts string [N], int32 [N, (characters)]; what is no UTF-8 is U+FFFD."""
-    return tf.strings.unicode_decode(texts, "UTF-8")
-
-
 def substrings(characters: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     """Returns parts of texts, string [M]; arguments as for `slices` of int32 characters [N, (characters)]."""
     return tf.strings.unicode_encode(slices(characters, rows, begins, ends), "UTF-8")
@@ -36,8 +31,3 @@ def is_space(characters: tf.Tensor) -> tf.Tensor:
     spaces = tf.constant(_SPACES)
     places = tf.minimum(tf.searchsorted(spaces, characters), len(_SPACES) - 1)
     return tf.equal(tf.gather(spaces, places), characters)
-
-
-def differs_from_before(values: tf.Tensor) -> tf.Tensor:
-    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
-    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
