@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import hashlib
+import itertools
 
 from albert_tf.corpus.reader import Chunk, CorpusReader
 
@@ -22,11 +23,7 @@ class Documents:
 
     def select(self, is_kept: list[bool]) -> "Documents":
         """Returns the documents for which `is_kept` is true."""
-
-        def kept(values):
-            return [value for value, keep in zip(values, is_kept) if keep]
-
-        columns = kept(self.texts), kept(self.digests), kept(self.part_digests)
+        columns = ([*itertools.compress(each, is_kept)] for each in (self.texts, self.digests, self.part_digests))
         return Documents(self.chunk_id, *columns, self.continues and is_kept[0], self.source)
 
 

@@ -53,14 +53,14 @@ class FastInputs:
         return list(zip(*columns))
 
     def join(self, segments: list[tuple]) -> list:
-        """Returns a `tokenizers.Encoding` of each input, cut in place where too long, and counts these in `num_cut`."""
+        """Returns a `tokenizers.Encoding` of each input; those too long are cut in place, and counted in `num_cut`."""
         return [self._join(*each) for each in segments]
 
     def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
-        """Returns a `tokenizers.Encoding` of each window of inputs of one text, which are cut in place, and each one's
-        input.
+        """Returns a `tokenizers.Encoding` of each window, and which input it is of; see `window_borders`.
 
-        The stride is counted in pieces from the beginning of one window to that of the next; see `window_borders`.
+        The inputs have one text each, which is cut in place; the stride is from the beginning of one window to the
+        next's.
         """
         room = self.max_seq_length - 2
         overlap = room - min(stride, max(1, room // 2))

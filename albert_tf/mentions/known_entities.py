@@ -37,8 +37,7 @@ class KnownEntities(typing.NamedTuple):
 def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: TrieSizes) -> AlbertConfig:
     """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before.
 
-    The shape is that of their vectors, the sizes those of the trie of their names. Raises InputError if the model
-    can't.
+    The shape is of their vectors, the sizes of the trie of their names. Raises InputError if the model can't.
     """
     num_entities, entity_size = shape
     return config.replace(

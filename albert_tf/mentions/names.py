@@ -79,7 +79,8 @@ class NameList:
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
     """Reads names from a UTF-8 file, one per line, maybe a tab and what identifies it; blank lines are left out.
 
-    Raises InputError if the file, a line of it or a name can't be used, or a name stands there twice.
+    Raises InputError as `NameList.from_rows`, and if the file can't be read, a line has no name or several tabs, or a
+    name stands there twice.
     """
     rows, lines = [], {}
     for number, line in enumerate(read_text(path, "the list of names").split("\n"), start=1):

@@ -80,8 +80,7 @@ def build_trie(
 def find_sequences(trie: Trie, sizes: TrieSizes, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the longest sequence that begins at the beginning of a word, from left to right; no two overlap.
 
-    Returns, for ids int32 [B, S], the same shape twice, 0 except where a sequence begins: its number, from 1, and its
-    length.
+    Returns int32 [B, S] as `ids` twice, 0 except where a sequence begins: its number, from 1, and its length.
     """
     nodes = tf.where(tf.gather(trie.starts_word, ids) > 0, _ROOT, -1)
     numbers = lengths = tf.zeros_like(ids)

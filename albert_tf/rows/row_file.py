@@ -47,7 +47,6 @@ class RowFile(collections.abc.Iterable[Row]):
         is_json: Whether it holds JSON, whatever it is called.
 
     Attributes:
-        path: The file.
         form: How it is written, in words.
         columns: The names of the columns; None where they are the rows' own.
         unit: What `Row.number` counts, "line" or "row".
@@ -258,7 +257,7 @@ def tab_separated(row: list[str]) -> str:
 
 
 def _flatten(value):
-    """Returns an object with the values of objects in it as columns of their own, `a.b`; other values as they are."""
+    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is there twice."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -276,7 +275,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a label that is numbered, None for -1, by which `datasets` says that there is none."""
+    """Returns the name of a numbered label, None for -1, as `datasets` says none; raises InputError of other numbers."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

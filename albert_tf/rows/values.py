@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0+")
 def load_json(text: str) -> typing.Any:
     """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
 
-    Raises json.JSONDecodeError: it is none, one that Python does not read, or an object that has a name twice.
+    Raises json.JSONDecodeError if it is none, one that Python does not read, or an object that has a name twice.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object)
@@ -121,7 +121,7 @@ def is_missing(value: typing.Any) -> bool:
 def plain_labels(labels: list[str | None]) -> list[str | None]:
     """Returns labels with "1.0" as "1" where every one is a whole number, and "True" as "true" where all are such.
 
-    So writes pandas such columns where they have gaps; without gaps they are "1", and in JSON "true".
+    So writes pandas columns of them that have gaps; in a file without gaps the same are "1", and in JSON "true".
     """
     known = [label for label in labels if label]
     if known and all(_spelled(label) != label for label in known):

@@ -18,9 +18,16 @@ import typing
 import tensorflow as tf
 
 from albert_tf.tokenization import bert_unicode
-from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.characters import (
+    CAPITAL_SIGMA,
+    Characters,
+    characters_of,
+    differs,
+    dropped,
+    end_words_in_sigma,
+    replaced,
+)
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
-from albert_tf.tokenization.lower_case import CAPITAL_SIGMA, end_words_in_sigma
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Private use, all of two planes but their last two characters; larger than the tables go.

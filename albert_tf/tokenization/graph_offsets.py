@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.tokenization import bert_normalization, emoji
-from albert_tf.tokenization.characters import Characters, differs, dropped, replaced
+from albert_tf.tokenization.characters import Characters, differs, dropped, lower_case, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
 from albert_tf.tokenization.normalization import (
     FULL_WIDTH,
@@ -36,7 +36,7 @@ class GraphOffsets:
         self._cleaned = _cleaned_kinds()
         self._is_mark, self._combines = _mark_kinds(), _combining_kinds()
         self._is_squeezed = _squeezed_kinds() if options.squeeze_repeats else None
-        self._lower = _lower_case() if options.lower_case else None
+        self._lower = lower_case() if options.lower_case else None
         self._decompose = _decomposition() if options.strip_accents else None
         self._compose_pair = _starter_pairs()
 
@@ -188,11 +188,6 @@ def _combining_kinds():
 @functools.cache
 def _squeezed_kinds():
     return KindOfCharacter(lambda character: int(is_squeezed(character)))
-
-
-@functools.cache
-def _lower_case():
-    return Replacement(str.lower)
 
 
 @functools.cache

@@ -27,11 +27,8 @@ def find_unknown_words(
     """Returns how many inputs hold a word that the vocabulary can't spell, the first few of these words, shortened, and
     the characters that the vocabulary lacks in those of the first texts, the most frequent first.
 
-    Args:
-        tokenizer: What texts are encoded with.
-        inputs: The texts of each.
-        candidates: Which rows of what was encoded hold the unknown piece, bool: where they are one an input, only these
-            are looked at, and counted. None to look at all.
+    The inputs are tuples of texts. `candidates` says which rows of what was encoded hold the unknown piece, bool: where
+    they are one an input, only these are looked at, and counted; None to look at all.
     """
     if candidates is not None and not candidates.any():
         return 0, [], []

@@ -51,11 +51,10 @@ class AnswerSignatures(Signatures):
         return self._choose(context, score, begin, end, tf.math.segment_min(found["null_score"], windows.rows))
 
     def _best_of_windows(self, windows, numbers, num_overlapping, outputs, offsets):
-        """Returns the best span of each of G of all windows, int32 [G], as [G] each.
+        """Returns the best span of each of G of all windows, [G] each, given their numbers, int32 [G].
 
-        These are `score` and `null_score` float32, what speaks for the span and what for none, and `begin` and `end`
-        int32, its characters in the text. The offsets are the characters that the pieces of each text stand for, [N,
-        (pieces)] each.
+        `score` and `null_score` float32 say what speaks for the span and what for none; `begin` and `end` int32 are its
+        characters in the text. `offsets` are the characters that each text's pieces stand for, [N, (pieces)] each.
         """
         of_group = _Windows(*(tf.gather(values, numbers) for values in windows))
         firsts, lasts, scores, null_scores = self._spans(of_group, outputs)
@@ -83,11 +82,8 @@ class AnswerSignatures(Signatures):
             has_answer &= null_odds <= self._task.null_threshold
             more = {"null_odds": null_odds}
         rows = tf.range(tf.size(context))
-        answer = substrings(
-            tf.strings.unicode_decode(context, "UTF-8"),
-            rows,
-            *(tf.where(has_answer, place, 0) for place in (begin, end)),
-        )
+        characters = tf.strings.unicode_decode(context, "UTF-8")
+        answer = substrings(characters, rows, *(tf.where(has_answer, place, 0) for place in (begin, end)))
         places = {name: tf.where(has_answer, place, -1) for name, place in (("begin", begin), ("end", end))}
         return {"answer": answer, **places, "score": score, **more}
 
@@ -159,9 +155,10 @@ def _spans_found(windows, outputs):
 
 
 def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
-    """Returns which spans [G, C], of first and last pieces in their texts, lie in their window, int32 [G] of all, and
-    have more around them there than in the other windows of the text; see `spans_with_most_context`. Only windows
-    nearby can hold the span, too.
+    """Returns which spans of G of all windows lie in their window, and have more around them there than in others of
+    the text.
+
+    See `spans_with_most_context`. Only windows nearby can hold the span, too. First and last pieces are int32 [G, C].
     """
 
     def context(numbers):

@@ -59,8 +59,7 @@ class EntitySignatures(Signatures):
     def _tags_of_pieces(self, ids, units, pieces, characters):
         """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts.
 
-        `pieces`, int32 [U], are those that units are read from; ids are int32 [N, (pieces)], characters [N,
-        (characters)].
+        Units are read from `pieces`, int32 [U]; ids are int32 [N, (pieces)], and characters int32 [N, (characters)].
         """
         room = self._max_seq_length - 2
         lengths = tf.cast(ids.row_lengths(), tf.int32)
@@ -83,7 +82,7 @@ class EntitySignatures(Signatures):
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):
-        """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U]."""
+        """Returns types and whether they begin entities, int32 and bool [U], of units read from pieces int32 [U]; -1 is none."""
         labels, tags = self._task.labels, tf.gather(tags_of_pieces, pieces)
         kinds = [label.partition("-")[2] for label in labels]
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])

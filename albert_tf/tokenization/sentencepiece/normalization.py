@@ -13,9 +13,16 @@ import unicodedata
 
 import tensorflow as tf
 
-from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.characters import (
+    Characters,
+    characters_of,
+    differs,
+    dropped,
+    end_words_in_sigma,
+    lower_case,
+    replaced,
+)
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
-from albert_tf.tokenization.lower_case import end_words_in_sigma
 
 _SPACE, _QUOTATION_MARK = map(ord, ' "')
 _GRAVE, _APOSTROPHE = map(ord, "`'")
@@ -60,14 +67,14 @@ class SentencePieceNormalizer:
         """Returns the characters of normalised texts, and which of the texts as given they stand for."""
         characters = characters_of(texts)
         if self._lowers_first:
-            characters = replaced(characters, _lower_case())
+            characters = replaced(characters, lower_case())
         characters = _collapse_spaces(characters)
         if self._options.normalize_quotes:
             characters = _join_pairs_of_marks(characters)
         if self._options.strip_accents:
             characters = _strip_accents(characters)
         if self._options.lower_case:
-            characters = replaced(end_words_in_sigma(characters), _lower_case())
+            characters = replaced(end_words_in_sigma(characters), lower_case())
         return characters
 
     def _normalize_any(self, texts):
@@ -117,11 +124,6 @@ def _strip_accents(characters):
 @functools.cache
 def _spaces():
     return KindOfCharacter(lambda character: int(character.isspace()))
-
-
-@functools.cache
-def _lower_case():
-    return Replacement(str.lower)
 
 
 @functools.cache
