@@ -257,7 +257,7 @@ def tab_separated(row: list[str]) -> str:
 
 
 def _flatten(value):
-    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is there twice."""
+    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is twice."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -275,7 +275,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a numbered label, None for -1, as `datasets` says none; raises InputError of other numbers."""
+    """Returns the name of a numbered label, None for -1, as `datasets` says none; InputError for other numbers."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

@@ -82,7 +82,7 @@ class EntitySignatures(Signatures):
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):
-        """Returns types and whether they begin entities, int32 and bool [U], of units read from pieces int32 [U]; -1 is none."""
+        """Returns int32 [U], the type of each unit, -1 for none, and bool [U], whether it begins an entity."""
         labels, tags = self._task.labels, tf.gather(tags_of_pieces, pieces)
         kinds = [label.partition("-")[2] for label in labels]
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
