@@ -16,8 +16,8 @@ def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], l
 
     Sentences hold every character of the lines but the spaces around sentences. For "none" lines are sentences; for
     "rule" text is split where a space follows a full stop or the like, or an ending with ㅋㅋ; for "kiwi" also where no
-    such mark tells, but hundreds of times slower: it loads its model at the first call, and without kiwipiepy is an
-    InputError here.
+    such mark tells, but hundreds of times slower, by a model that the first call loads. Raises InputError if kiwipiepy
+    is missing.
     """
     if name == "kiwi" and importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(

@@ -37,8 +37,7 @@ class NameList:
     ) -> "NameList":
         """Encodes names, each once, beside what identifies each, or ""; errors begin with the source.
 
-        Raises InputError if there are no names, the tokenizer's pieces can spell none of them, or they don't tell where
-        words begin.
+        Raises InputError if there are no names, the pieces can spell none of them, or don't tell where words begin.
         """
         if getattr(tokenizer, "wordpiece_scheme", None) == "end_of_word":
             raise InputError(

@@ -41,7 +41,7 @@ def parse_request(
 
 
 def row_as_json(row: dict[str, typing.Any]) -> dict[str, bytes]:
-    """Returns what a model says of a row as JSON by name; raises ValueError if a number is infinite, or none."""
+    """Returns what a model says of a row as JSON by name; raises ValueError if a number is infinite or NaN."""
     return {
         name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         for name, value in row.items()

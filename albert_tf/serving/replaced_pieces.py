@@ -21,8 +21,7 @@ Ask = collections.abc.Callable[[list[str]], list[dict[str, list]]]
 def find_replaced(
     model: LoadedModel, texts: collections.abc.Sequence[str], ask: Ask
 ) -> list[list[dict[str, typing.Any]]]:
-    """Returns what is known of each piece of each text, as `PretrainedModel.find_replaced` does, whose errors it
-    raises.
+    """Returns what is known of each piece of each text; values and errors are those of `PretrainedModel`.
 
     The model's tokenizer reads the texts; it counts those that are cut, or hold unknown words.
     """

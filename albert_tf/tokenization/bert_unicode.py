@@ -127,7 +127,10 @@ SPLIT_DIFFERENTLY = f"[{SPECIAL_CHARACTERS}{_for_tensorflow(_SPLIT_DIFFERENTLY)}
 
 
 def clean(character: str, as_google: bool) -> str:
-    """Returns "" for what is removed, " " for a space, an ideograph between spaces; Google keeps private use."""
+    """Returns "" for what is removed, " " for a space, an ideograph between spaces.
+
+    To Google private use stays, and there is no gap among ideographs.
+    """
     if _is_removed(character) or (_is_removed_by_google if as_google else _is_private_use)(character):
         return ""
     if _is_space(character):

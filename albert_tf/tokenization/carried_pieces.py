@@ -26,8 +26,7 @@ class CarriedPieces:
     text_ids: np.ndarray  # the ids of all known pieces that stand for text
 
     def means_of(self, values: np.ndarray) -> np.ndarray:
-        """Returns values of the new pieces, given those of the known, [V, ...]: means, of all text where there are
-        none.
+        """Returns values of the new pieces, given the known ones' [V, ...]: means of what each is made of, or of all.
 
         They have the same dtype; what is made of one piece has its value to the bit.
         """

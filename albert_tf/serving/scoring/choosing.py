@@ -52,9 +52,10 @@ def check_comparison(compare: str) -> None:
 
 
 def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
-    """Raises InputError unless answers can be told apart, and each text fits into the model with its template and
-    examples, whichever the answer is; or if one can't be scored, or an answer is one that the vocabulary can't spell,
-    by itself or in one word with the text.
+    """Raises InputError unless answers can be told apart and each text fits, whichever the answer is.
+
+    It does if one is too long for the model with its template and the examples, or can't be scored; if an answer is
+    one that the vocabulary can't spell, by itself or in one word with the text; or if two answers are the same pieces.
     """
     check_scorable(tokenizer, texts)
     room = max_seq_length - tokenizer.vocabulary.num_special(1)

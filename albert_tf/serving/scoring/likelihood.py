@@ -53,8 +53,7 @@ class Likelihood:
     ) -> collections.abc.Iterator[np.ndarray]:
         """Yields the logarithms of the probabilities of each query's labels, float64 [p], in order.
 
-        The fewest batches, of so many queries or fewer long ones, are computed where these come in the order of their
-        lengths.
+        So many are computed at once, fewer of long ones; the batches are fewest where queries come by length.
         """
         lengths = self._lengths
         by_length = itertools.groupby(queries, lambda query: lengths[np.searchsorted(lengths, len(query.ids))])

@@ -43,8 +43,7 @@ def cut_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Pieces]:
 def masked_queries(
     pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int, method: str = WITHIN_WORD
 ) -> collections.abc.Iterator[Query]:
-    """Yields an input for each piece that counts, in which it is masked, "within_word" with the later pieces of its
-    word.
+    """Yields an input for each piece that counts, in which it is masked, maybe with the later pieces of its word.
 
     Of a text that is longer than the model reads, it stands in the middle of as many pieces as there is room for.
     """

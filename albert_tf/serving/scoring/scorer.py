@@ -15,8 +15,7 @@ from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 class Scorer:
-    """Scores pieces of texts by one model, which has learnt which piece comes next if `is_causal`, else which one is
-    masked.
+    """Scores pieces of texts by one model, which tells the piece that comes next (`is_causal`) or is masked.
 
     Raises InputError if the vocabulary lacks a special token that inputs need.
     """

@@ -35,11 +35,10 @@ def spans_of(byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor, character
 
 
 def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
-    """Returns spans of P pieces without spaces, and what is removed from texts, at either end; which are spaces, bool
-    [P].
+    """Returns spans of P pieces without spaces, and what is removed from texts, at either end.
 
     The engine gives a piece all spaces before it, and only the last piece of several that stand for one character has a
-    span that is not empty.
+    span that is not empty. Which pieces are nothing but a space is bool [P].
     """
     kinds = _kinds()(characters.codes)
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")

@@ -131,7 +131,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._special_tokens.encode(texts, self._encoder.encode_with_offsets)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """As in the original, words start with spaces and marks; a space by itself belongs to the piece behind it."""
+        """A word starts with a space or a mark, as in the original; a space alone belongs to the next piece."""
         ids = self.encode_ids(texts)
         values, splits = ids.values.numpy(), ids.row_splits.numpy()
         starts = self._starts_word[values]
