@@ -4,21 +4,17 @@ import collections.abc
 import typing
 
 from albert_tf.errors import InputError, describe
+from albert_tf.text_encoding import replace_halves
 
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
 
 
 class TextTask(typing.NamedTuple):
-    """What a model reads that was fine-tuned for texts, or for pairs of them.
+    """What a model reads that was fine-tuned for texts, or for pairs of them."""
 
-    Attributes:
-        input_fields: What one input is made of, in order, as of a `FinetuningTask`.
-        input_columns: What the columns of it were called in the training file; empty where it had none.
-    """
-
-    input_fields: tuple[str, ...]
-    input_columns: tuple[str, ...] = ()
+    input_fields: tuple[str, ...]  # what one input is made of, in order, as of a `FinetuningTask`
+    input_columns: tuple[str, ...] = ()  # what the training file called its columns; empty if it had none
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
         """Returns what a user asks about as tuples of texts; see `read_texts`."""
@@ -26,20 +22,12 @@ class TextTask(typing.NamedTuple):
 
 
 def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:
-    """Returns texts as a list.
-
-    Raises:
-        InputError: It is one text, or an input is no string.
-    """
-    return [text for (text,) in read_texts(list_inputs(inputs), reads_pairs=False)]
+    """Returns texts as a list, half characters replaced; raises InputError if it is one text, or one is no string."""
+    return [replace_halves(text) for (text,) in read_texts(list_inputs(inputs), reads_pairs=False)]
 
 
 def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:
-    """Returns what is asked about as a list.
-
-    Raises:
-        InputError: It is one text, or nothing that holds several.
-    """
+    """Returns what is asked about as a list; raises InputError if it is one text, or nothing that holds several."""
     if is_table(inputs):
         raise InputError(
             'that is a table; pass one of its columns, such as table["text"], or two columns zipped together'
@@ -55,11 +43,7 @@ def is_table(values: typing.Any) -> bool:
 
 
 def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:
-    """Returns each input as a tuple of one text, or of two.
-
-    Raises:
-        InputError: One is not a string, or not two of them where pairs are read.
-    """
+    """Returns each input as a tuple of one string, or of two where pairs are read; raises InputError if it is none."""
     found = []
     for number, value in enumerate(inputs):
         texts = [value] if isinstance(value, str) else value

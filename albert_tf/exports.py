@@ -116,11 +116,7 @@ def hashes_of(folder: str) -> dict[str, str]:
 
 
 def check_files(card: dict[str, typing.Any], folder: str) -> None:
-    """Checks that a folder holds the files that were exported with its card, whole and unchanged.
-
-    Raises:
-        InputError: One is another, or can't be read.
-    """
+    """Raises InputError unless a folder holds the files that were exported with its card, whole and unchanged."""
     for name, digest in card["files"].items():
         path = os.path.join(folder, name)
         if sha256_of(path) != digest:

@@ -48,11 +48,7 @@ def gfile_for(path: str):
 
 
 def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
-    """Checks that no file is there yet, unless the user asked to overwrite.
-
-    Raises:
-        InputError: One is there, or a folder or device, which nothing is written over.
-    """
+    """Raises InputError if a file is there, unless the user asked to overwrite, or a folder or device in any case."""
     for path in paths:
         if os.path.exists(path) and not os.path.isfile(path):
             raise InputError(f"{path} is there already, and is no file; choose another place")
@@ -221,11 +217,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 
 
 def to_json(value: typing.Any, **options) -> str:
-    """Returns a value as JSON in one line, Hangul as it is; `options` as of `json.dumps`.
-
-    Raises:
-        ValueError: It holds NaN or infinity, which JSON lacks and other programs refuse.
-    """
+    """Returns a value as JSON in one line, Hangul as it is; raises ValueError of NaN and infinity, which JSON lacks."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
 
 

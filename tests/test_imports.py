@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "plot_labels": "",
     "settings": "errors",
     "child_process": "",
-    "asked_texts": "errors",
+    "asked_texts": "errors text_encoding",
     "lacking_characters": "",
     "text_fields": "errors",
     "saved_datasets": "errors files",

@@ -5,13 +5,11 @@ import json
 import typing
 
 from albert_tf.files import gfile_for, replacing, to_json
+from albert_tf.rows.row_file import tab_separated
 
 Answer = dict[str, typing.Any]
 
 TABLE_ENDING = ".tsv"
-
-# A table has a line a row.
-_SPACES = str.maketrans("\t\n\r", "   ")
 
 
 def write_lines(file: typing.BinaryIO, answers: list[Answer]) -> None:
@@ -37,10 +35,10 @@ def write_table(path: str, answers_file: str) -> None:
     """
     with replacing(path) as output:
         columns = list(dict.fromkeys(name for answer in read_answers(answers_file) for name in _flat(answer)))
-        output.write(_line(columns))
+        output.write(tab_separated(columns).encode())
         for answer in read_answers(answers_file):
             values = _flat(answer)
-            output.write(_line([values.get(name, "") for name in columns]))
+            output.write(tab_separated([values.get(name, "") for name in columns]).encode())
 
 
 def _flat(answer, prefix=""):
@@ -52,7 +50,3 @@ def _flat(answer, prefix=""):
         else:
             values[prefix + name] = value if isinstance(value, str) else to_json(value)
     return values
-
-
-def _line(values):
-    return ("\t".join(value.translate(_SPACES) for value in values) + "\n").encode("utf-8")

@@ -17,15 +17,10 @@ _NAME_COLUMNS = "name the column of each text with `input_fields`"
 
 
 class Asked(typing.NamedTuple):
-    """What a row asks.
+    """What a row asks."""
 
-    Attributes:
-        value: What the task's `examples_of` takes.
-        more: What of the row goes into the answer: its "id", if it has one, another column, and what is asked, if
-            wanted.
-    """
-
-    value: typing.Any
+    value: typing.Any  # what the task's `examples_of` takes
+    # What of the row goes into the answer: its "id", if it has one, another column, and what is asked, if wanted.
     more: dict[str, typing.Any]
 
 

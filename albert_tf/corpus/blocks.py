@@ -50,8 +50,7 @@ class HashedFile:
 def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
     """Yields the content of a file, decompressed if its name ends in .gz, in blocks of one size but for the last.
 
-    Raises:
-        BadCorpusError: It is not a whole gzip file, or holds a block of zeros.
+    Raises BadCorpusError if it is not a whole gzip file, or holds a block of zeros.
     """
     # GFile.readline drops carriage returns inside lines, so read blocks.
     num_bytes, stream = 0, gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file

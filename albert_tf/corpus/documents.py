@@ -3,47 +3,32 @@
 import collections.abc
 import dataclasses
 import hashlib
+import itertools
 
 from albert_tf.corpus.reader import Chunk, CorpusReader
 
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """The documents of a chunk.
+    """The documents of a chunk."""
 
-    Attributes:
-        chunk_id: File number and chunk number within the file; with the seed they key every random draw.
-        texts: The lines of each document.
-        digests: SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the
-            first, so that they stay together.
-        part_digests: The same, but different for every part of a document that was too long for a chunk.
-        continues: Whether the first document continues the last one of the previous chunk.
-        source: What `CorpusReader.source_of` says of the file.
-    """
-
-    chunk_id: tuple[int, int]
-    texts: list[list[str]]
+    chunk_id: tuple[int, int]  # file number and chunk number within the file; with the seed they key every random draw
+    texts: list[list[str]]  # the lines of each document
+    # SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the first, so
+    # that they stay together.
     digests: list[bytes]
-    part_digests: list[bytes]
-    continues: bool = False
-    source: str = ""
+    part_digests: list[bytes]  # the same, but different for every part of a document that was too long for a chunk
+    continues: bool = False  # whether the first document continues the last one of the previous chunk
+    source: str = ""  # what `CorpusReader.source_of` says of the file
 
     def select(self, is_kept: list[bool]) -> "Documents":
         """Returns the documents for which `is_kept` is true."""
-
-        def kept(values):
-            return [value for value, keep in zip(values, is_kept) if keep]
-
-        columns = kept(self.texts), kept(self.digests), kept(self.part_digests)
+        columns = ([*itertools.compress(each, is_kept)] for each in (self.texts, self.digests, self.part_digests))
         return Documents(self.chunk_id, *columns, self.continues and is_kept[0], self.source)
 
 
 def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Iterator[tuple[Documents, Chunk]]:
-    """Yields the documents of one file of a corpus, chunk by chunk, and the chunk they come from.
-
-    Raises:
-        InputError: As `CorpusReader.lines`.
-    """
+    """Yields the documents of one file, chunk by chunk, and the chunk of each; errors as of `CorpusReader.lines`."""
     last_digest = last_part_digest = b""
     source = reader.source_of(file_index)
     for chunk in reader.chunks(file_index):

@@ -40,12 +40,7 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class CorpusFile:
-    """One file, to be read once.
-
-    Args:
-        path: As one of `CorpusReader.paths`.
-        text_field: As `CorpusReader.text_field`.
-        on_bad_text: As `CorpusReader.on_bad_text`. A text line that is longer than a block is judged in parts.
+    """One file of a corpus, to be read once; a text line that is longer than a block is judged in parts.
 
     Attributes:
         counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
@@ -71,10 +66,7 @@ class CorpusFile:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
 
         A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces, cut at spaces where there are any.
-
-        Raises:
-            BadCorpusError: A line is bad and `on_bad_text` is "fail", most lines are bad, or the file isn't whole.
-            InputError: The file can't be read.
+        Errors are those of `CorpusReader.lines`, and BadCorpusError where most lines are bad.
         """
         for lines in self._batches():
             self._refuse_mostly_bad(_BAD_LINES_SO_FAR)

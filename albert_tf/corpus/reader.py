@@ -33,42 +33,25 @@ class Chunk:
 
     A chunk ends with the document that fills it; a document that fills one by itself is cut after a line. So chunks
     depend only on the file's content. The last one of a file is what remains, which may be no document.
-
-    Attributes:
-        file_index: Place of the file in the list of files.
-        index: Place of the chunk in its file, from 0.
-        documents: The lines of each document, without the spaces at their ends, none empty.
-        continues: Whether the first document continues one that filled the previous chunk.
-        num_bytes: Size of the text that was read for it, decompressed.
-        num_bad_lines: How many lines or rows were skipped or mended.
-        num_long_lines: How many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters.
-        num_long_documents: How many documents were cut; counted where their second part is.
-        num_undivided_files: 1 at the end of a text file with many lines and no blank one.
-        file_position: How many bytes of the file, as it is stored, were read so far.
-        file_start: What of the file this chunk and those before come from; all of it for the last chunk of a file.
     """
 
-    file_index: int
-    index: int
-    documents: list[list[str]]
-    continues: bool
-    num_bytes: int
-    num_bad_lines: int
-    num_long_lines: int
-    num_long_documents: int
-    num_undivided_files: int
-    file_position: int
-    file_start: FileStart
+    file_index: int  # place of the file in the list of files
+    index: int  # place of the chunk in its file, from 0
+    documents: list[list[str]]  # the lines of each document, without the spaces at their ends, none empty
+    continues: bool  # whether the first document continues one that filled the previous chunk
+    num_bytes: int  # size of the text that was read for it, decompressed
+    num_bad_lines: int  # how many lines or rows were skipped or mended
+    num_long_lines: int  # how many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters
+    num_long_documents: int  # how many documents were cut; counted where their second part is
+    num_undivided_files: int  # 1 at the end of a text file with many lines and no blank one
+    file_position: int  # how many bytes of the file, as it is stored, were read so far
+    file_start: FileStart  # what of the file this chunk and those before come from, all of it in the last one
 
 
 def read_chunks(
     path: str, file_index: int = 0, text_field: str = "text", on_bad_text: str = "fail"
 ) -> collections.abc.Iterator[Chunk]:
-    """Yields the chunks of one file, given its place among the files; other arguments as `CorpusReader` has them.
-
-    Raises:
-        InputError: As `CorpusReader.lines`.
-    """
+    """Yields the chunks of one file, given its place among the files; arguments and errors as of `CorpusReader`."""
     return chunks_of(CorpusFile(path, text_field, on_bad_text), file_index)
 
 
@@ -188,11 +171,7 @@ class CorpusReader:
         return ""
 
     def sizes(self) -> list[int]:
-        """Returns how many bytes each file has, as it is stored.
-
-        Raises:
-            InputError: One can't be read.
-        """
+        """Returns how many bytes each file has, as it is stored; raises InputError if one can't be read."""
         sizes = []
         for path in self.paths:
             with reading(path) as file:

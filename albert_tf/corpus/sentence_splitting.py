@@ -14,15 +14,10 @@ SENTENCE_SPLITTERS = ("none", "rule", "kiwi")
 def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], list[str]]:
     """Returns a function from lines to sentences; no sentence spans two lines.
 
-    Sentences hold every character of the lines but the spaces around sentences. The function is cheap to make: kiwi
-    loads its model at the first call.
-
-    Args:
-        name: "none": lines are sentences; "rule": text is split where a space follows a full stop or the like, or an
-            ending with ㅋㅋ; "kiwi": also where no such mark tells, but hundreds of times slower.
-
-    Raises:
-        InputError: `name` is "kiwi", and kiwipiepy is not installed.
+    Sentences hold every character of the lines but the spaces around sentences. For "none" lines are sentences; for
+    "rule" text is split where a space follows a full stop or the like, or an ending with ㅋㅋ; for "kiwi" also where no
+    such mark tells, but hundreds of times slower, by a model that the first call loads. Raises InputError if kiwipiepy
+    is missing.
     """
     if name == "kiwi" and importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(

@@ -22,12 +22,9 @@ _MOST_UNPACKED, _FEWEST_ROWS = 1000, 16
 
 
 class SeekableFile(io.IOBase):
-    """A GFile with the methods that pyarrow calls and GFile lacks.
+    """A GFile of `size` bytes with the methods that pyarrow calls and GFile lacks.
 
     A damaged file may say that a part of it has any number of bytes; no more are asked for than there are.
-
-    Attributes:
-        size: How many bytes the file has.
     """
 
     def __init__(self, file: typing.BinaryIO):
@@ -47,12 +44,7 @@ class SeekableFile(io.IOBase):
 
 
 class TableFile:
-    """An open Parquet file, of which pages are read as they are needed, or an Arrow file that `datasets` has saved.
-
-    Attributes:
-        form: What its format is called.
-        schema: The columns and their types.
-    """
+    """An open Parquet file, of which pages are read as they are needed, or an Arrow file that `datasets` has saved."""
 
     schema: "pyarrow.Schema"
 
@@ -77,11 +69,7 @@ class TableFile:
             )
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
-        """Yields some rows of columns, or of all, and about how many bytes of the file were read by then.
-
-        Raises:
-            BadCorpusError: Two of the columns have one name.
-        """
+        """Yields rows of columns, or all, and about how many bytes were read; BadCorpusError if two have one name."""
         columns = columns or self.schema.names
         for name in columns:
             if self.schema.names.count(name) > 1:
@@ -97,9 +85,6 @@ def _reading_in_bounds(metadata, path):
 
     Of a text that a file repeats, each row is as large as all that the file holds of it. Dictionaries of whole columns
     are cut into parts when they are decoded; where pyarrow can't leave a text coded, fewer rows are read.
-
-    Raises:
-        BadCorpusError: A column unpacks to so many times its size that the file was made to fill the memory.
     """
     coded, others, sizes = set(), set(), {}
     for group in map(metadata.row_group, range(metadata.num_row_groups)):

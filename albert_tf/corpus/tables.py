@@ -48,11 +48,8 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
     """Yields the text of every row, None for null, and about how many bytes of the file were read by then.
 
     The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
-    another, each on lines of its own; a null among them is left out.
-
-    Raises:
-        BadCorpusError: The file isn't a whole one, or has no such column of text.
-        InputError: It can't be read, or pyarrow is not installed.
+    another, each on lines of its own; a null among them is left out. Errors as of `open_table`; no such column is a
+    BadCorpusError.
     """
     with open_table(path) as table:
         import pyarrow
@@ -61,23 +58,17 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
         for name in names:
             _check_column(table.schema, path, name, pyarrow.types, may_be_null=len(names) > 1)
         for batch, position in table.batches(names):
+            # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
+            columns = (batch.column(name).cast(pyarrow.large_string()) for name in names)
             # Nothing here keeps the values of a batch while the next one is read.
-            for values in zip(*(_bytes_of(batch.column(name), pyarrow) for name in names)):
+            for values in zip(*(column.cast(pyarrow.large_binary()).to_pylist() for column in columns)):
                 texts = [text for text in values if text is not None]
                 yield b"\n".join(texts) if texts else None, position
 
 
-def _bytes_of(column, pyarrow):
-    # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
-    return column.cast(pyarrow.large_string()).cast(pyarrow.large_binary()).to_pylist()
-
-
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
     """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them; -1 stands
-    for no label there.
-
-    Raises:
-        BadCorpusError: What `datasets` says of the columns can't be understood.
+    for no label there. Raises BadCorpusError if what `datasets` says of the columns can't be understood.
     """
     content = (table.schema.metadata or {}).get(b"huggingface")
     if content is None:

@@ -21,21 +21,13 @@ LENGTH_STEP = 32
 
 
 class Prompts(typing.NamedTuple):
-    """A batch of texts to go on with.
+    """A batch of texts to go on with."""
 
-    Attributes:
-        ids: int32 [B, S], the pieces of each text, and room for what comes.
-        lengths: int32 [B], the number of pieces that there are, from 1.
-        limits: int32 [B], how many may come; 0 for a row that only fills the batch.
-        starts_word: bool [B], whether a word has to start with the first that comes.
-        draws: float32 [B, S], uniform in [0, 1), one for each piece that may come.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    limits: np.ndarray
-    starts_word: np.ndarray
-    draws: np.ndarray
+    ids: np.ndarray  # int32 [B, S], the pieces of each text, and room for what comes
+    lengths: np.ndarray  # int32 [B], the number of pieces that there are, from 1
+    limits: np.ndarray  # int32 [B], how many may come; 0 for a row that only fills the batch
+    starts_word: np.ndarray  # bool [B], whether a word has to start with the first that comes
+    draws: np.ndarray  # float32 [B, S], uniform in [0, 1), one for each piece that may come
 
 
 class _Texts(typing.NamedTuple):
@@ -95,7 +87,8 @@ class Decoder:
         states, caches = encoder.extend(prompts.ids[:, :prompt_length], positions, caches)
 
         def choose(states, may_come, draws, ids):
-            logits = self._logits(states)
+            table = tf.convert_to_tensor(encoder.embeddings.word_embeddings)
+            logits = self._model.masked_lm_head(states[:, None], table)[:, 0]  # of the piece after each state
             if kind.penalizes:
                 logits = penalize(logits, _seen(ids, logits.shape[-1]), numbers.repetition_penalty)
             return choose_pieces(tf.where(may_come, logits, NEVER), draws, kind, numbers)
@@ -122,11 +115,6 @@ class Decoder:
             lambda step, texts, caches: tf.reduce_any(~texts.has_ended), go_on, (tf.constant(1), texts, caches)
         )
         return texts.ids, texts.columns + 1
-
-    def _logits(self, states):
-        """Returns the logits of the piece after each state [B, H], float32 [B, V]."""
-        table = tf.convert_to_tensor(self._model.encoder.embeddings.word_embeddings)
-        return self._model.masked_lm_head(states[:, None], table)[:, 0]
 
 
 def rounded_length(length: int, longest: int) -> int:

@@ -15,19 +15,12 @@ NEVER = -1e30
 
 
 class ChoiceKind(typing.NamedTuple):
-    """What of the options the graph is traced for.
+    """What of the options the graph is traced for."""
 
-    Attributes:
-        is_greedy: Whether the most probable piece is taken.
-        penalizes: Whether pieces that were there already become less probable.
-        top_k: From how many pieces to draw; None for all.
-        has_top_p: Whether to draw from the most probable ones alone, by their sum.
-    """
-
-    is_greedy: bool
-    penalizes: bool
-    top_k: int | None
-    has_top_p: bool
+    is_greedy: bool  # whether the most probable piece is taken
+    penalizes: bool  # whether pieces that were there already become less probable
+    top_k: int | None  # from how many pieces to draw; None for all
+    has_top_p: bool  # whether to draw from the most probable ones alone, by their sum
 
     @classmethod
     def of(cls, options: GenerationOptions, vocab_size: int) -> "ChoiceKind":
@@ -59,14 +52,7 @@ def penalize(logits: tf.Tensor, is_seen: tf.Tensor, penalty: tf.Tensor) -> tf.Te
 
 
 def choose_pieces(logits: tf.Tensor, draws: tf.Tensor, kind: ChoiceKind, numbers: ChoiceNumbers) -> tf.Tensor:
-    """Returns a piece for each row, int32 [B].
-
-    Args:
-        logits: float32 [B, V], `NEVER` for those that must not come.
-        draws: float32 [B], uniform in [0, 1).
-        kind: How to choose.
-        numbers: How to choose.
-    """
+    """Returns a piece for each row, int32 [B], given logits float32 [B, V] and draws float32 [B], uniform in [0, 1)."""
     if kind.is_greedy:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
     ids = None

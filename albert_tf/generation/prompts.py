@@ -52,14 +52,7 @@ def may_come(tokenizer: Tokenizer) -> np.ndarray:
 
 
 def continuation_text(tokenizer: Tokenizer, text: str, prompt_ids: np.ndarray, new_ids: np.ndarray) -> str:
-    """Returns what to put behind a text, so that it reads on: with a space where the pieces say or need one.
-
-    Args:
-        tokenizer: What the text was encoded with.
-        text: The text.
-        prompt_ids: Its pieces.
-        new_ids: Those that came.
-    """
+    """Returns what to put behind a text, so that it reads on: with a space where the pieces say or need one."""
     before = tokenizer.decode(prompt_ids)
     found = tokenizer.decode([*prompt_ids, *new_ids])[len(before) :]
     # What is done to marks depends on the character before.

@@ -35,7 +35,10 @@ class LiteRTExport:
     def answer(
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        columns = [[_text(value) for value in inputs[name]] for name in self.signatures[signature]["inputs"]]
+        columns = [
+            [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in inputs[name]]
+            for name in self.signatures[signature]["inputs"]
+        ]
         values = self._predictor.compute(list(zip(*columns)))
         if not len(self._labels):
             return {"score": values}
@@ -77,7 +80,3 @@ def _outputs(num_labels, gives_several):
         "probabilities": ["float32", [None, num_labels]],
         "probability": ["float32", [None]],
     }
-
-
-def _text(value):
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -34,11 +34,7 @@ def find_litert(folder: str | os.PathLike) -> str | None:
 
 
 def read_card(folder: str) -> dict[str, typing.Any]:
-    """Returns what the folder says of its model.
-
-    Raises:
-        InputError: The model is of a task that only TensorFlow answers, or files are missing.
-    """
+    """Returns what the folder says of its model; InputError if it is of a task for TensorFlow alone, or lacks files."""
     path = os.path.join(folder, CARD_FILE)
     card = check_card(read_json(path, "the model card"), path)
     if card["task"] not in ("Classification", "MultiLabel", "Regression"):

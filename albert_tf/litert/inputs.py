@@ -19,14 +19,8 @@ _MANY_CHARACTERS = _MAX_BYTES_PER_WORD // 33
 class FastInputs:
     """Encodes texts or pairs as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`, the longer text cut off.
 
-    Args:
-        tokenizer_file: What `tokenization.huggingface` made of a tokenizer.
-        max_seq_length: Longest input in pieces.
-        special_tokens_in_text: Whether "[MASK]" and the like in a text are the special tokens.
-        truncation: Which text of a pair keeps the odd piece where both are cut, one of `TRUNCATIONS`.
-
-    Raises:
-        InputError: There is no such rule.
+    The file is what `tokenization.huggingface` made of a tokenizer. Raises InputError if `truncation`, which says which
+    text of a pair keeps the odd piece, is none of `TRUNCATIONS`.
     """
 
     def __init__(
@@ -59,19 +53,14 @@ class FastInputs:
         return list(zip(*columns))
 
     def join(self, segments: list[tuple]) -> list:
-        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut.
-
-        Args:
-            segments: What `tokenize` returns; encodings that are too long are cut in place.
-        """
+        """Returns a `tokenizers.Encoding` of each input; those too long are cut in place, and counted in `num_cut`."""
         return [self._join(*each) for each in segments]
 
     def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
         """Returns a `tokenizers.Encoding` of each window, and which input it is of; see `window_borders`.
 
-        Args:
-            segments: What `tokenize` returns for inputs of one text; the encodings are cut in place.
-            stride: Pieces from the beginning of one window to that of the next.
+        The inputs have one text each, which is cut in place; the stride is from the beginning of one window to the
+        next's.
         """
         room = self.max_seq_length - 2
         overlap = room - min(stride, max(1, room // 2))

@@ -20,43 +20,24 @@ ENTITIES_FILE, VECTORS_FILE = "entities.txt", "entity_vectors.npy"
 
 
 class KnownEntities(typing.NamedTuple):
-    """Entities whose names a vocabulary can spell.
+    """Entities whose names a vocabulary can spell."""
 
-    Attributes:
-        names: Their names; the number of an entity is its place here, counted from 1.
-        vectors: float32 [entities, size].
-        trie: Of the names' pieces.
-        sizes: Its sizes.
-        told: In a sentence, how many there are, and how many can't be spelled.
-        sha256: Hash of the names and vectors that were read.
-    """
-
-    names: tuple[str, ...]
-    vectors: np.ndarray
-    trie: Trie
-    sizes: TrieSizes
-    told: str
-    sha256: str
+    names: tuple[str, ...]  # their names; the number of an entity is its place here, counted from 1
+    vectors: np.ndarray  # float32 [entities, size]
+    trie: Trie  # of the names' pieces
+    sizes: TrieSizes  # of the trie
+    told: str  # in a sentence, how many there are, and how many can't be spelled
+    sha256: str  # hash of the names and vectors that were read
 
     def config_for(self, config: AlbertConfig) -> AlbertConfig:
-        """Returns the config of a model that knows them, in the middle of its blocks if it knew none before.
-
-        Raises:
-            InputError: The model can't.
-        """
+        """Returns the config of a model that knows them; raises InputError if the model can't."""
         return config_with_entities(config, self.vectors.shape, self.sizes)
 
 
 def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: TrieSizes) -> AlbertConfig:
     """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before.
 
-    Args:
-        config: Of the model.
-        shape: Of their vectors.
-        sizes: Of the trie of their names.
-
-    Raises:
-        InputError: The model can't.
+    The shape is of their vectors, the sizes of the trie of their names. Raises InputError if the model can't.
     """
     num_entities, entity_size = shape
     return config.replace(
@@ -70,15 +51,9 @@ def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: Tr
 
 
 def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source: str) -> KnownEntities:
-    """Returns what a folder of entity vectors says to models of a vocabulary.
+    """Returns what a folder of entity vectors says to models of a vocabulary; errors begin with the source.
 
-    Args:
-        folder: As for `read_entity_vectors`.
-        tokenizer: Of the data.
-        source: What names the folder; errors begin with it.
-
-    Raises:
-        InputError: The folder can't be used, or the vocabulary spells none of its names.
+    Raises InputError if the folder can't be used, or the vocabulary spells none of its names.
     """
     entities, vectors = read_entity_vectors(folder, source)
     digest = hashlib.sha256("".join(f"{name}\n" for name in entities).encode())
@@ -94,17 +69,10 @@ def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source:
 
 
 def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[str], np.ndarray]:
-    """Reads `entities.txt`, a name a line, and `entity_vectors.npy`, in the same order.
+    """Returns names in NFC, each once, and float32 [entities, size] vectors; errors begin with the source.
 
-    Args:
-        folder: The folder.
-        source: What names it; errors begin with it.
-
-    Returns:
-        The names in NFC, each once, and float32 [entities, size].
-
-    Raises:
-        InputError: The files can't be read, don't go together, or are no numbers.
+    They are read from `entities.txt`, a name a line, and `entity_vectors.npy`, in the same order. Raises InputError if
+    the files can't be read, don't go together, or are no numbers.
     """
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
     entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]

@@ -19,21 +19,14 @@ _REPEATED = "has the pieces of another name"
 
 @dataclasses.dataclass(frozen=True)
 class NameList:
-    """Names that a tokenizer's pieces can spell.
+    """Names that a tokenizer's pieces can spell."""
 
-    Attributes:
-        names: Each name in NFC; the number of a name is its place here, counted from 1.
-        identifiers: What the file says of each after a tab, such as a type or the name of an entity; "" for nothing.
-        pieces: The ids that each is cut into.
-        left_out: The names that no piece spells, or that others spell, and why.
-        sha256: Hash of names and identifiers in order, also of those that are left out.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # each name in NFC; the number of a name is its place here, counted from 1
+    # What the file says of each after a tab, such as a type or the name of an entity; "" for nothing.
     identifiers: tuple[str, ...]
-    pieces: tuple[tuple[int, ...], ...]
-    left_out: dict[str, str]
-    sha256: str
+    pieces: tuple[tuple[int, ...], ...]  # the ids that each is cut into
+    left_out: dict[str, str]  # the names that no piece spells, or that others spell, and why
+    sha256: str  # hash of names and identifiers in order, also of those that are left out
 
     def __len__(self) -> int:
         return len(self.names)
@@ -42,16 +35,9 @@ class NameList:
     def from_rows(
         cls, rows: collections.abc.Iterable[tuple[str, str]], tokenizer: Tokenizer, source: str = "the list of names"
     ) -> "NameList":
-        """Encodes names.
+        """Encodes names, each once, beside what identifies each, or ""; errors begin with the source.
 
-        Args:
-            rows: Names, each once, and what identifies each, or "".
-            tokenizer: What cuts texts into pieces; a piece must tell whether it begins a word.
-            source: Where the names come from; errors begin with it.
-
-        Raises:
-            InputError: There are no names, the tokenizer's pieces can spell none of them, or its pieces don't tell
-                where words begin.
+        Raises InputError if there are no names, the pieces can spell none of them, or don't tell where words begin.
         """
         if getattr(tokenizer, "wordpiece_scheme", None) == "end_of_word":
             raise InputError(
@@ -92,9 +78,8 @@ class NameList:
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
     """Reads names from a UTF-8 file, one per line, maybe a tab and what identifies it; blank lines are left out.
 
-    Raises:
-        InputError: The file can't be read or holds no name, a line has no name or several tabs, a name stands there
-            twice, or as for `NameList.from_rows`.
+    Raises InputError as `NameList.from_rows`, and if the file can't be read, a line has no name or several tabs, or a
+    name stands there twice.
     """
     rows, lines = [], {}
     for number, line in enumerate(read_text(path, "the list of names").split("\n"), start=1):

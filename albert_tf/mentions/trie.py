@@ -18,19 +18,12 @@ _ROOT = 0
 
 
 class TrieSizes(typing.NamedTuple):
-    """What the shapes of a trie follow from.
+    """What the shapes of a trie follow from."""
 
-    Attributes:
-        num_pieces: Size of the vocabulary.
-        num_edges: Edges of the trie.
-        most_of_hash: Most edges that have one hash.
-        max_length: Ids of the longest sequence.
-    """
-
-    num_pieces: int
-    num_edges: int
-    most_of_hash: int
-    max_length: int
+    num_pieces: int  # size of the vocabulary
+    num_edges: int  # edges of the trie
+    most_of_hash: int  # most edges that have one hash
+    max_length: int  # ids of the longest sequence
 
     def shapes(self) -> dict[str, list[int]]:
         """Returns the shapes of the tables of a `Trie`, by name."""
@@ -43,20 +36,14 @@ class TrieSizes(typing.NamedTuple):
 
 
 class Trie(typing.NamedTuple):
-    """A trie, in arrays or in tensors.
+    """A trie, in arrays or in tensors of int32."""
 
-    Attributes:
-        starts_word: int32 [num_pieces], 1 for ids that a sequence may begin with.
-        begins: int32 [hashes], the first of the edges that have a hash.
-        edges: int32 [num_edges + most_of_hash, 3], from which node, by which id, to which node; those of one hash stand
-            next to one another.
-        number_of_node: int32 [nodes + 1]: of each node, -1 first, the number of the sequence that ends there, or 0.
-    """
-
-    starts_word: typing.Any
-    begins: typing.Any
+    starts_word: typing.Any  # [num_pieces], 1 for ids that a sequence may begin with
+    begins: typing.Any  # [hashes], the first of the edges that have a hash
+    # [num_edges + most_of_hash, 3], from which node, by which id, to which node; those of one hash stand next to one
+    # another.
     edges: typing.Any
-    number_of_node: typing.Any
+    number_of_node: typing.Any  # [nodes + 1]: of each node, -1 first, the number of the sequence that ends there, or 0
 
 
 def build_trie(
@@ -64,9 +51,7 @@ def build_trie(
 ) -> tuple[Trie, TrieSizes]:
     """Returns the trie of some sequences, which are numbered from 1, and what its shapes follow from.
 
-    Args:
-        sequences: Of ids; none of them empty, and none twice.
-        starts_word: bool [num_pieces], whether a word starts with a piece.
+    None of the sequences is empty, and none there twice; `starts_word` is bool [num_pieces].
     """
     edges, ends = {}, {}
     for number, sequence in enumerate(sequences, start=1):
@@ -95,13 +80,7 @@ def build_trie(
 def find_sequences(trie: Trie, sizes: TrieSizes, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the longest sequence that begins at the beginning of a word, from left to right; no two overlap.
 
-    Args:
-        trie: What to find.
-        sizes: Its sizes.
-        ids: int32 [B, S].
-
-    Returns:
-        int32 [B, S] twice, which are 0 except where a sequence begins: its number, from 1, and its length.
+    Returns int32 [B, S] as `ids` twice, 0 except where a sequence begins: its number, from 1, and its length.
     """
     nodes = tf.where(tf.gather(trie.starts_word, ids) > 0, _ROOT, -1)
     numbers = lengths = tf.zeros_like(ids)

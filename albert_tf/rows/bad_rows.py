@@ -12,9 +12,7 @@ _told: set[str] = set()
 class BadRows:
     """What to do with rows that can't be used: stop at the first, or leave all of them out and tell how many.
 
-    Args:
-        policy: One of `errors.ON_BAD_ROW`.
-        units: What is left out is called, one of them and several.
+    The policy is one of `errors.ON_BAD_ROW`; the units are what is left out is called, one of them and several.
     """
 
     def __init__(self, policy: str = "fail", units: tuple[str, str] = ("row", "rows")):
@@ -22,11 +20,7 @@ class BadRows:
         self._count, self._first = 0, None
 
     def refuse(self, message: str) -> None:
-        """Tells of a row.
-
-        Raises:
-            InputError: Such a row is not to be left out.
-        """
+        """Tells of a row; raises InputError unless such rows are to be left out."""
         if not self._skips:
             raise InputError(f"{message}; correct the row, or pass `on_bad_row=skip` to leave such rows out")
         self._leave_out(message)

@@ -14,24 +14,17 @@ _EMPTY_LINES = b"\n" * (1 << 16)
 
 
 class Line(typing.NamedTuple):
-    """A line of a file.
+    """A line of a file."""
 
-    Attributes:
-        number: Its number, from 1.
-        content: Its bytes, without the line feed.
-        position: How many bytes of the file, as it is stored, were read by then.
-    """
-
-    number: int
-    content: bytes
-    position: int
+    number: int  # its number, from 1
+    content: bytes  # its bytes, without the line feed
+    position: int  # how many bytes of the file, as it is stored, were read by then
 
 
 def read_lines(path: str) -> collections.abc.Iterator[Line]:
     """Yields the lines of a file, a gzip file if its name ends in .gz; a byte order mark is left out.
 
-    Raises:
-        InputError: It can't be read, a line is longer than `MAX_BYTES_PER_LINE`, or there are empty lines without end.
+    Raises InputError if it can't be read, a line is longer than `MAX_BYTES_PER_LINE`, or empty lines have no end.
     """
     with reading(path) as file:
         number = 1
@@ -50,11 +43,7 @@ def read_lines(path: str) -> collections.abc.Iterator[Line]:
 
 
 def decode(path: str, line: Line) -> str:
-    """Returns the text of a line.
-
-    Raises:
-        InputError: It is not UTF-8.
-    """
+    """Returns the text of a line; raises InputError if it is not UTF-8."""
     try:
         return line.content.decode("utf-8")
     except UnicodeDecodeError as error:

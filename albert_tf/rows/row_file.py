@@ -17,24 +17,19 @@ JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 # Files that say the names of their columns before the first row; others may.
 COLUMN_ENDINGS = (".csv", *TABLE_ENDINGS)
 
+_SPACES = str.maketrans("\t\n\r", "   ")
+
 
 class Row(typing.NamedTuple):
-    """One row of a file.
+    """One row of a file."""
 
-    Attributes:
-        number: Its line, or in lists of JSON and Parquet files its number, from 1.
-        values: By column; text, or whatever a JSON or Parquet file holds. Of JSON lines it is the line's value,
-            which need not be an object; of lines of text it is the text.
-        error: What is wrong with it, a sentence that begins with the place; None if nothing is.
-        content: What it is in the file, as bytes that tell it from others.
-        position: About how many bytes of the file, as it is stored, were read by then.
-    """
-
-    number: int
+    number: int  # its line, or in lists of JSON and Parquet files its number, from 1
+    # By column, text or whatever a JSON or Parquet file holds; of JSON lines the line's value, which need not be an
+    # object; of lines of text the text.
     values: typing.Any
-    error: str | None = None
-    content: bytes = b""
-    position: int = 0
+    error: str | None = None  # what is wrong with it, a sentence that begins with the place
+    content: bytes = b""  # what it is in the file, as bytes that tell it from others
+    position: int = 0  # about how many bytes of the file, as it is stored, were read by then
 
 
 class RowFile(collections.abc.Iterable[Row]):
@@ -52,7 +47,6 @@ class RowFile(collections.abc.Iterable[Row]):
         is_json: Whether it holds JSON, whatever it is called.
 
     Attributes:
-        path: The file.
         form: How it is written, in words.
         columns: The names of the columns; None where they are the rows' own.
         unit: What `Row.number` counts, "line" or "row".
@@ -95,11 +89,7 @@ class RowFile(collections.abc.Iterable[Row]):
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Checks that wanted columns are among those found, each once; `how`, how others are named, ends the error.
-
-        Raises:
-            InputError: One is not.
-        """
+        """Raises InputError unless wanted columns are there, each once; `how`, how others are named, ends the error."""
         for name in wanted:
             if name not in found:
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
@@ -257,17 +247,17 @@ def _without_empty_end(rows, is_empty):
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
-    """Writes a tab-separated file, by way of a temporary name; tabs and line ends inside a value become spaces."""
-    spaces = str.maketrans("\t\n\r", "   ")
-    write_text(path, "".join("\t".join(value.translate(spaces) for value in row) + "\n" for row in rows))
+    """Writes a tab-separated file, by way of a temporary name, of `tab_separated` rows."""
+    write_text(path, "".join(map(tab_separated, rows)))
+
+
+def tab_separated(row: list[str]) -> str:
+    """Returns a line of values; tabs and line ends inside a value become spaces."""
+    return "\t".join(value.translate(_SPACES) for value in row) + "\n"
 
 
 def _flatten(value):
-    """Returns an object with the values of the objects in it as columns of their own, `a.b`; other values as they are.
-
-    Raises:
-        InputError: It has a column `a.b` of its own, too.
-    """
+    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is twice."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -285,11 +275,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a label that is numbered, None for -1, by which `datasets` says that there is none.
-
-    Raises:
-        InputError: The number is none of a label.
-    """
+    """Returns the name of a numbered label, None for -1, as `datasets` says none; InputError for other numbers."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

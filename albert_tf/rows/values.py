@@ -21,8 +21,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0+")
 def load_json(text: str) -> typing.Any:
     """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
 
-    Raises:
-        json.JSONDecodeError: It is none, one that Python does not read, or an object that has a name twice.
+    Raises json.JSONDecodeError if it is none, one that Python does not read, or an object that has a name twice.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object)
@@ -40,9 +39,7 @@ def load_json(text: str) -> typing.Any:
 def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
     """Returns what a column holds as a text: a string as it is, anything else as JSON writes it.
 
-    Raises:
-        InputError: There is none (absent, null, NaN), or it is no text, number or truth value. The message names the
-            column, and lacks the place.
+    Raises InputError, without the place, if there is none (absent, null, NaN), or it is no text, number or truth value.
     """
     value = values.get(column)
     if isinstance(value, str):
@@ -74,9 +71,7 @@ def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) ->
     """Returns what a column holds as JSON can have it, to be written into an answer.
 
     What is missing is null; dates and times are texts (ISO 8601), as are decimals and UUIDs; bytes are hexadecimal.
-
-    Raises:
-        InputError: It is infinite, or of a kind that is not known. The message names the column, and lacks the place.
+    Raises InputError, without the place, if it is infinite, or of a kind that is not known.
     """
     value = values[column]
     if isinstance(value, str | bool | int):
@@ -105,8 +100,7 @@ def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) ->
 def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:
     """Returns what columns hold as one text: what of them is there and not empty, with spaces between.
 
-    Raises:
-        InputError: As `one_text`; of several columns all are missing.
+    Raises InputError as `one_text`, and if of several columns all are missing.
     """
     there = [column for column in columns if not is_missing(values.get(column))]
     if len(columns) == 1 or not there:
@@ -127,8 +121,7 @@ def is_missing(value: typing.Any) -> bool:
 def plain_labels(labels: list[str | None]) -> list[str | None]:
     """Returns labels with "1.0" as "1" where every one is a whole number, and "True" as "true" where all are such.
 
-    So writes pandas a column of whole numbers that has gaps, and one of truth values; the same labels in a file without
-    gaps are "1", and in JSON "true".
+    So writes pandas columns of them that have gaps; in a file without gaps the same are "1", and in JSON "true".
     """
     known = [label for label in labels if label]
     if known and all(_spelled(label) != label for label in known):

@@ -31,11 +31,8 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 class Application:
     """An ASGI application that answers for one model, which requests call by a name.
 
-    Attributes:
-        options: How the server runs.
-        answers: How many answers have been sent by HTTP status.
-        num_requests: How many requests have come.
-        is_stopping: Whether clients are told that their connections end.
+    It counts `answers` sent by HTTP status and `num_requests` that have come; where it `is_stopping`, clients are told
+    that their connections end.
     """
 
     def __init__(self, model: Export, name: str, options: ServerOptions):

@@ -31,13 +31,8 @@ class Batcher:
     several batches queues again for each, so that small ones pass it. While a batch is computed, another one begins
     only if it is of a few rows, for a batch of one costs almost as much as they.
 
-    Args:
-        compute: What is computed of a batch.
-        max_batch_size: Most rows in a batch.
-        max_batch_bytes: Most bytes of texts in it, but for a row that alone has more.
-        max_waiting: Most rows that are not answered yet.
-        on_batch: Told the size of each batch.
-        num_at_once: Batches that are computed at the same time, in as many threads.
+    A row that alone has more than `max_batch_bytes` of texts is a batch. At most `max_waiting` rows are not answered
+    yet; `num_at_once` batches are computed in as many threads, and `on_batch` is told the size of each.
     """
 
     def __init__(
@@ -61,15 +56,9 @@ class Batcher:
         rows: list[tuple[bytes, ...]],
         on_values: collections.abc.Callable[[list[typing.Any]], None] = lambda values: None,
     ) -> list[typing.Any]:
-        """Returns a value for each row.
+        """Returns a value for each row; raises RefusedError if too many wait already.
 
-        Args:
-            signature: What is asked.
-            rows: Of whom.
-            on_values: Told values once they are there; what it raises ends the request.
-
-        Raises:
-            RefusedError: Too many wait already.
+        `on_values` is told values once they are there; what it raises ends the request.
         """
         if self._num_waiting and self._num_waiting + len(rows) > self._max_waiting:
             raise RefusedError(503, f"{self._num_waiting:,} texts are waiting already; try again in a moment")

@@ -17,8 +17,7 @@ def parse_request(
 ) -> tuple[str, list[tuple[bytes, ...]], bool]:
     """Returns the signature that a request asks, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
-    Raises:
-        RefusedError: Nothing that the model can answer.
+    Raises RefusedError if it is nothing that the model can answer.
     """
     values = _parse_json(body)
     if not isinstance(values, dict) or not values.keys() <= {"signature_name", "instances", "inputs"}:
@@ -42,11 +41,7 @@ def parse_request(
 
 
 def row_as_json(row: dict[str, typing.Any]) -> dict[str, bytes]:
-    """Returns what a model says of a row as JSON by name.
-
-    Raises:
-        ValueError: A number is infinite, or none.
-    """
+    """Returns what a model says of a row as JSON by name; raises ValueError if a number is infinite or NaN."""
     return {
         name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         for name, value in row.items()

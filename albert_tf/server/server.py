@@ -131,10 +131,8 @@ class _Connection(H11Protocol):
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
 
-    Attributes:
-        application: What answers.
-        answered_at_signal: How many requests had been answered when it was told to stop.
-        num_answered: How many were in the end; the others of `application.num_requests` were not.
+    `answered_at_signal` is how many requests had been answered when it was told to stop, and `num_answered` how many
+    were in the end; the others of `application.num_requests` were not.
     """
 
     def __init__(self, application: Application):

@@ -10,11 +10,7 @@ from albert_tf.text_encoding import replace_halves
 
 
 class AskedRows(abc.ABC):
-    """What `predict_file` reads of a model; it is its own task.
-
-    Args:
-        model: The model.
-    """
+    """What `predict_file` reads of a model; it is its own task."""
 
     input_fields = ("text",)
     input_columns = ()
@@ -38,11 +34,7 @@ class AskedRows(abc.ABC):
         return self._model.num_unknown
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
-        """Returns each text in a tuple.
-
-        Raises:
-            InputError: An input is no text, or one that can't be asked about.
-        """
+        """Returns each text in a tuple; raises InputError if one is no text, or can't be asked about."""
         texts = read_texts(inputs, reads_pairs=False)
         self._check([replace_halves(text) for (text,) in texts])
         return texts

@@ -25,12 +25,7 @@ _MAX_CONSTANT_BYTES = 16 * 2**20
 
 
 class PackedWeight(tf.saved_model.experimental.TrackableResource):
-    """A weight that is stored in bfloat16; `tf.convert_to_tensor` reads it.
-
-    Args:
-        name: Its name in the model, which tells tables from kernels.
-        values: float32 [rows, columns].
-    """
+    """A weight float32 [rows, columns] that is stored in bfloat16; `tf.convert_to_tensor` reads it."""
 
     def __init__(self, name: str, values: np.ndarray):
         # Rows of tables are added in float32.
@@ -60,11 +55,7 @@ class PackedWeight(tf.saved_model.experimental.TrackableResource):
 
 
 class ConstantWeight:
-    """A weight that is part of the graphs; `tf.convert_to_tensor` reads it.
-
-    Args:
-        values: The weight, of any shape and in the dtype that it is read in.
-    """
+    """A weight of any shape and dtype that is part of the graphs; `tf.convert_to_tensor` reads it."""
 
     def __init__(self, values: np.ndarray):
         # By graph; they are kept as long as the model is.
@@ -88,12 +79,8 @@ tf.register_tensor_conversion_function((PackedWeight, ConstantWeight), _read)
 def pack_weights(model: tf.keras.layers.Layer, weight_type: str) -> list[typing.Any]:
     """Puts packed weights into the place of a model's large ones; afterwards it can only be asked and exported.
 
-    Args:
-        model: Changed in place.
-        weight_type: "float32", with which the weights stay as they are or become constants, or "bfloat16".
-
-    Returns:
-        All that an export must hold, for the model itself still holds the weights as they were.
+    Returns all that an export must hold, for the model itself still holds the weights as they were. With "float32" they
+    stay as they are or become constants; else it is "bfloat16".
     """
     variables = named_variables(model)
     constants = _constants(variables)

@@ -12,7 +12,6 @@ from albert_tf.errors import InputError
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.text_inputs import TextInputs
-from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
@@ -41,7 +40,7 @@ class EncoderModel(LoadedModel):
         self.max_seq_length, self.results, self.num_cut = loaded.max_seq_length, loaded.results, 0
         self.take_encoder_settings(loaded.encoder_settings)
         self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
-        self._states = traced_once(self._compute_states, INPUT_NAMES)
+        self._states = traced_once(lambda batch: self.model.encoder(batch)["sequence_output"], INPUT_NAMES)
 
     def encode(self, texts: collections.abc.Sequence[str], pooling: str | None = None) -> np.ndarray:
         """Returns a vector of each text, float32 [N, H].
@@ -58,7 +57,7 @@ class EncoderModel(LoadedModel):
         normalizes = pooling is None and self.normalizes
         pooling = pooling or self.pooling
         check_pooling(pooling, self.model.config.is_causal)
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         ids = self.tokenizer.encode_ids(texts)
         lengths = ids.row_lengths().numpy() + 2
@@ -68,9 +67,6 @@ class EncoderModel(LoadedModel):
             vectors[rows] = pool(self._states(batch).numpy(), batch["input_mask"].numpy(), pooling)
         self.add_cut(int(np.count_nonzero(lengths > self.max_seq_length)))
         return normalized(vectors) if normalizes else vectors
-
-    def _compute_states(self, batch):
-        return self.model.encoder(batch)["sequence_output"]
 
 
 def traced_once(
@@ -115,12 +111,7 @@ def count_cut_masked(tokenizer: Tokenizer, texts: list[str], max_seq_length: int
 
 
 def check_pooling(pooling: str, is_causal: bool) -> None:
-    """Checks that there is a pooling of that name, and that it reads what has seen the text; raises InputError if not.
-
-    Args:
-        pooling: Its name.
-        is_causal: Whether pieces of the model see none that comes after them.
-    """
+    """Raises InputError if there is no such pooling, or it reads what in a causal model sees nothing of the text."""
     if pooling not in POOLINGS:
         raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
     if is_causal and pooling == "first":

@@ -67,7 +67,7 @@ class ExportedPredictor(LoadedModel):
         return (*(name for name in (_FILL_MASK, _FIND_REPLACED) if name in self._signatures), "encode", "similarity")
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
-        """Returns a prediction for each input, in order, with what the graph gives of it; see `Predictor.predict`."""
+        """Returns a prediction for each input, in order, with what the graph gives of it."""
         self._check("predict")
         texts = self.task.examples_of(list_inputs(inputs))
         self._count_cuts(texts)
@@ -79,7 +79,7 @@ class ExportedPredictor(LoadedModel):
 
     def fill_mask(self, texts, top_k=5):
         self._check("fill_mask")
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         check_masked(texts, top_k, self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1])
         rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []
         self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
@@ -99,17 +99,15 @@ class ExportedPredictor(LoadedModel):
         ]
 
     def find_replaced(self, texts):
-        """Returns how probable it is that each piece was replaced; see `PretrainedModel.find_replaced`."""
         self._check(_FIND_REPLACED)
         return find_replaced(self, texts, lambda some: self._rows(_FIND_REPLACED, [[text] for text in some]))
 
     def encode(self, texts, pooling=None):
-        """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
         self._check("encode")
         normalizes = pooling is None and self.normalizes
         pooling = pooling or self.pooling
         check_pooling(pooling, self.card["config"].get("is_causal", False))
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         vectors = np.zeros([len(texts), self.card["config"]["hidden_size"]], np.float32)
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             found = self.exported.answer(_PIECES, {"text": [texts[row] for row in rows]})

@@ -109,7 +109,7 @@ def _convert(folder, trained, weight_type, model_format):
 
 def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict:
     """Returns what whoever serves or asks a model should know of it, JSON values."""
-    task = trained.task
+    task, doc_stride = trained.task, getattr(trained.task, "doc_stride", None)
     return {
         "albert_tf_version": albert_tf.__version__,
         "task": type(task).__name__ if task is not None else "pretraining",
@@ -119,7 +119,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "input_fields": list(task.input_fields) if task is not None else ["text"],
         "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
-        **_doc_stride(task),
+        **({} if doc_stride is None else {"doc_stride": doc_stride}),  # of windows, in which long texts are read
         **({"encoder": trained.encoder_settings} if trained.encoder_settings else {}),
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,
@@ -128,12 +128,6 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "metrics": trained.results,
         **license_beside(trained.checkpoint),
     }
-
-
-def _doc_stride(task):
-    """Returns how long texts are read in windows, nothing where they are cut."""
-    stride = getattr(task, "doc_stride", None)
-    return {} if stride is None else {"doc_stride": stride}
 
 
 def _next_version(output_dir):

@@ -24,7 +24,6 @@ class GeneratedRows(AskedRows):
         self._settings = settings
 
     def predict(self, inputs: collections.abc.Sequence[str], batch_size: int) -> list[dict[str, typing.Any]]:
-        """Returns how each text goes on; see `PretrainedModel.generate`."""
         return self._model.generate(inputs, **self._settings, batch_size=batch_size)
 
     def _check(self, texts):

@@ -127,16 +127,11 @@ def holds_finetuned(folder: str | os.PathLike) -> bool:
 def load_finetuned(
     folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None, dtype: str = "float32"
 ) -> TrainedModel:
-    """Loads what a command that fine-tunes has written.
+    """Loads the best checkpoint of what a command that fine-tunes has written.
 
-    Args:
-        folder: Its `output_dir`; of its checkpoints the best is taken.
-        source: What asks for it; errors begin with it.
-        tokenizer: For a folder that holds none; None for the folder's.
-        dtype: What it computes products in: a Keras policy, such as "mixed_bfloat16".
-
-    Raises:
-        InputError: The folder holds no fine-tuned model, or another tokenizer than is given.
+    The source is what asks for it, with which errors begin; a tokenizer is given for a folder that holds none; the
+    dtype, a Keras policy such as "mixed_bfloat16", is what it computes products in. Raises InputError if the folder
+    holds no fine-tuned model, or another tokenizer than is given.
     """
     folder = os.fspath(folder)
     if not tf.io.gfile.exists(folder):

@@ -25,11 +25,8 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
     """Returns the concrete function of a model for `INPUT_NAMES`, int32 [B, S] each; B and S are free.
 
     Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and, if it has a pooler that
-    was trained and reads the text, `pooled_output`.
-    TensorFlow's functions hold their variables weakly: the model must be kept for as long as the function.
-
-    Raises:
-        InputError: The task's batches are of another shape.
+    was trained and reads the text, `pooled_output`. TensorFlow's functions hold their variables weakly: the model must
+    be kept for as long as the function. Raises InputError if the task's batches are of another shape.
     """
     task, model = trained.task, trained.model
     if task is not None and any(len(task.batch_spec(None)[name].shape) != 2 for name in INPUT_NAMES):
@@ -52,12 +49,9 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
 
 
 def to_litert(function: typing.Any, weight_type: str) -> bytes:
-    """Returns a LiteRT model; its outputs are in the order of their names.
+    """Returns a LiteRT model of what `trace_for_ids` returned; its outputs are in the order of their names.
 
-    Args:
-        function: Of `trace_for_ids`.
-        weight_type: "float32", "float16" or "int8", with which products of matrices are computed in 8 bits, where that
-            pays.
+    With "int8" products of matrices are computed in 8 bits, where that pays.
     """
     # Given the model as well, the converter of TensorFlow 2.21 leaves Keras's variables out.
     with _quiet():

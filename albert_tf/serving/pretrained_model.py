@@ -34,7 +34,6 @@ from albert_tf.serving.scoring.scorer import Scorer, check_scorable
 from albert_tf.serving.scoring.template import Template
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.serving.signatures.pretrained import FIND_REPLACED
-from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
@@ -61,7 +60,9 @@ class PretrainedModel(EncoderModel):
         loaded = load_trained(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
         self._why_no_head, self._loaded = why_no_head, loaded
-        self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
+        self._guesses = traced_once(
+            lambda batch: tf.nn.softmax(self.model(batch)["masked_lm_logits"]), (*INPUT_NAMES, "masked_lm_positions")
+        )
 
     def fill_mask(self, texts: collections.abc.Sequence[str], top_k: int = 5) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text.
@@ -80,7 +81,7 @@ class PretrainedModel(EncoderModel):
         """
         if not self._loaded.guesses_pieces:
             raise self.cannot("fill_mask")
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         check_masked(texts, top_k, len(self.tokenizer.vocabulary))
         counts = np.array([text.count(MASK) for text in texts])
         self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
@@ -124,7 +125,7 @@ class PretrainedModel(EncoderModel):
             raise self.cannot("score")
         method = self.scorer.check_method(method)
         check_whole("batch_size", batch_size, 1)
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         check_scorable(self.tokenizer, texts)
         pieces = cut_texts(self.tokenizer, texts)
         found = self.scorer.score(texts, pieces, method, batch_size)
@@ -171,7 +172,7 @@ class PretrainedModel(EncoderModel):
             template.check_causal()
         choosing.check_comparison(compare)
         check_whole("batch_size", batch_size, 1)
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         choosing.check_fits(self.tokenizer, texts, template, self.max_seq_length)
         if warning := choosing.describe_unknown(self.tokenizer, template):
             warnings.warn(warning, stacklevel=2)
@@ -221,7 +222,7 @@ class PretrainedModel(EncoderModel):
             raise self.cannot("generate")
         options = GenerationOptions(max_pieces, repetition_penalty, temperature, top_k, top_p, seed)
         check_whole("batch_size", batch_size, 1)
-        texts = [replace_halves(text) for text in read_strings(texts)]
+        texts = read_strings(texts)
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         answers = self._generator.generate(texts, options, batch_size)
         if count := count_stopped(answers, POSITIONS):
@@ -307,9 +308,6 @@ class PretrainedModel(EncoderModel):
         for row, count, found in zip(rows, counts, positions.row_lengths().numpy()):
             check_masks_are_read(row, count, found, self.max_seq_length)
         return {name: values.numpy().copy() for name, values in batch.items()}, positions.to_tensor().numpy()
-
-    def _compute_guesses(self, batch):
-        return tf.nn.softmax(self.model(batch)["masked_lm_logits"])
 
     def _best(self, probabilities, top_k):
         ids = np.argsort(-probabilities, kind="stable")[:top_k]

@@ -8,7 +8,6 @@ import numpy as np
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
@@ -22,17 +21,11 @@ Ask = collections.abc.Callable[[list[str]], list[dict[str, list]]]
 def find_replaced(
     model: LoadedModel, texts: collections.abc.Sequence[str], ask: Ask
 ) -> list[list[dict[str, typing.Any]]]:
-    """Returns what is known of each piece of each text; see `PretrainedModel.find_replaced`.
+    """Returns what is known of each piece of each text; values and errors are those of `PretrainedModel`.
 
-    Args:
-        model: Its tokenizer reads the texts; it counts those that are cut, or hold unknown words.
-        texts: N of them.
-        ask: Asks it.
-
-    Raises:
-        InputError: An input is no text, or has a mask.
+    The model's tokenizer reads the texts; it counts those that are cut, or hold unknown words.
     """
-    texts = [replace_halves(text) for text in read_strings(texts)]
+    texts = read_strings(texts)
     for number, text in enumerate(texts):
         if MASK in text:
             raise InputError(

@@ -5,7 +5,9 @@ import collections.abc
 import copy
 import hashlib
 import inspect
+import itertools
 import json
+import operator
 import os
 import typing
 
@@ -15,9 +17,11 @@ import tensorflow as tf
 from albert_tf.errors import InputError, listed, quote
 from albert_tf.files import read_json, write_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
-from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
+from albert_tf.tokenization.encoding import Encoding, check_pairs
 from albert_tf.tokenization.model_inputs import pack_segments
-from albert_tf.tokenization.vocabulary import UNK, Vocabulary
+from albert_tf.tokenization.vocabulary import CLS, SEP, UNK, Vocabulary
+
+_TEXTS_PER_BATCH = 1024
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -46,7 +50,7 @@ class Tokenizer(abc.ABC):
     def __init__(self, vocabulary: Vocabulary, truncation: str = ODD_TO_SECOND):
         self.vocabulary = vocabulary = vocabulary.with_truncation(truncation)
         self.resources: list[tf.Module] = []
-        self._offset_encoder = OffsetEncoder(vocabulary, self._locate)
+        self._pieces = np.array(vocabulary.pieces, object)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -69,7 +73,19 @@ class Tokenizer(abc.ABC):
         Raises:
             InputError: The vocabulary lacks [CLS] or [SEP], or the numbers of texts differ.
         """
-        return self._offset_encoder.encode_batch(texts, text_pairs)
+        self.vocabulary.require(CLS, SEP)
+        segments = [texts] if text_pairs is None else [texts, text_pairs]
+        check_pairs(texts, text_pairs)
+        encodings = []
+        for begin in range(0, len(texts), _TEXTS_PER_BATCH):
+            batch = slice(begin, begin + _TEXTS_PER_BATCH)
+            located = [self._locate(segment[batch]) for segment in segments]
+            columns = [self._add_special_tokens(*each, segment_id) for segment_id, each in enumerate(located)]
+            if text_pairs is not None:
+                columns[0] = map(self._with_further_separators, columns[0])
+            for rows in zip(*columns):
+                encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
+        return encodings
 
     def __call__(self, text: list[str], text_pair: list[str] | None = None, **options) -> dict[str, tf.Tensor]:
         """Encodes texts or pairs as a model's inputs, padded up to the longest; `TokenizerLayer` can also cut.
@@ -187,14 +203,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _locate(self, texts):
-        """Returns the ids of the pieces of all texts and where each begins and ends in its text, and the texts' splits.
-
-        Args:
-            texts: Strings.
-
-        Returns:
-            int [pieces] three times, and int [N + 1].
-        """
+        """Returns the ids of all pieces, where each begins and ends in its text, and the texts' splits, int [N + 1]."""
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
         """Writes `vocabulary_file` and tokenizer.json into a folder.
@@ -246,6 +255,26 @@ class Tokenizer(abc.ABC):
         settings = {name: value for name, value in settings.items() if (name, value) not in defaults}
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
+    def _with_further_separators(self, row):
+        """Returns the columns of the first text of a pair with the [SEP] that it has besides its own."""
+        sep_id, count = self.vocabulary.id_of(SEP), self.vocabulary.num_separators - 1
+        added = self.vocabulary.pieces[sep_id], sep_id, (0, 0), 0
+        return [column + [value] * count for column, value in zip(row, added)]
+
+    def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
+        """Adds [SEP] to each text, and [CLS] to those of the first segment; yields the columns of each text."""
+        num_texts = len(splits) - 1
+        where, added = splits[1:], np.full(num_texts, self.vocabulary.id_of(SEP))
+        if segment_id == 0:
+            # Of two insertions at one place, the earlier in the list comes first: the [SEP] of the text before.
+            where = np.stack([splits[:-1], where], axis=1).ravel()
+            added = np.stack([np.full(num_texts, self.vocabulary.id_of(CLS)), added], axis=1).ravel()
+        ids, begins, ends = (np.insert(column, where, new) for column, new in ((ids, added), (begins, 0), (ends, 0)))
+        borders = (splits + np.arange(num_texts + 1) * (len(added) // max(num_texts, 1))).tolist()
+        tokens, ids, offsets = self._pieces[ids].tolist(), ids.tolist(), list(zip(begins.tolist(), ends.tolist()))
+        for begin, end in itertools.pairwise(borders):
+            yield tokens[begin:end], ids[begin:end], offsets[begin:end], [segment_id] * (end - begin)
+
     @classmethod
     def _from_settings(cls, first_argument, settings, path):
         """Returns a tokenizer with the settings that a file holds; its path is named in errors."""
@@ -264,11 +293,7 @@ def _without_truncation(settings):
 
 
 def check_switches(switches: dict) -> None:
-    """Checks that settings are true or false.
-
-    Raises:
-        InputError: One is neither.
-    """
+    """Raises InputError if a setting is neither true nor false."""
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise InputError(f"{name} must be true or false. Received: {quote(value)}")

@@ -18,9 +18,16 @@ import typing
 import tensorflow as tf
 
 from albert_tf.tokenization import bert_unicode
-from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.characters import (
+    CAPITAL_SIGMA,
+    Characters,
+    characters_of,
+    differs,
+    dropped,
+    end_words_in_sigma,
+    replaced,
+)
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
-from albert_tf.tokenization.lower_case import CAPITAL_SIGMA, end_words_in_sigma
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Private use, all of two planes but their last two characters; larger than the tables go.
@@ -36,19 +43,12 @@ _FIRST, _LENGTHS = ord(bert_unicode.SPECIAL_CHARACTERS[0]), tuple(map(len, SPECI
 
 
 class BertOptions(typing.NamedTuple):
-    """Switches of the normalisation.
+    """Switches of the normalisation."""
 
-    Attributes:
-        form: "bert" or "google".
-        lower_case: Map letters to lower case.
-        strip_accents: Take characters apart, Hangul too, and drop combining marks.
-        special_tokens_in_text: Make one word of "[MASK]" and the like, that of `SPECIAL_CHARACTERS`.
-    """
-
-    form: str
-    lower_case: bool
-    strip_accents: bool
-    special_tokens_in_text: bool
+    form: str  # "bert" or "google"
+    lower_case: bool  # map letters to lower case
+    strip_accents: bool  # take characters apart, Hangul too, and drop combining marks
+    special_tokens_in_text: bool  # make one word of "[MASK]" and the like, that of `SPECIAL_CHARACTERS`
 
 
 class _Tables(typing.NamedTuple):
@@ -88,10 +88,7 @@ def marked_characters(texts: tf.Tensor, options: BertOptions) -> Characters:
 
 
 def normalize(texts: tf.Tensor, options: BertOptions) -> tf.Tensor:
-    """Normalises UTF-8 strings of any shape with TensorFlow ops; runs of spaces become one, none at the ends.
-
-    Special tokens that texts may spell have been marked before.
-    """
+    """Normalises UTF-8 strings of any shape, with special tokens marked; spaces are single, none at the ends."""
     characters = normalize_characters(characters_of(tf.reshape(texts, [-1])), options)
     rows = tf.RaggedTensor.from_value_rowids(
         characters.codes, tf.cast(characters.rows, tf.int64), tf.size(texts, tf.int64)
@@ -157,10 +154,7 @@ def _each(change: collections.abc.Callable[[str], str], text: str) -> str:
 
 
 def characters_with_spans(text: str, options: BertOptions) -> list[tuple[str, tuple[int, int]]]:
-    """Returns what `normalize_characters` does for one string in Python, with the span that each comes from.
-
-    A mark that is dropped leaves its span to the character before it.
-    """
+    """Returns what `normalize_characters` does for one string in Python, and their spans; dropped marks extend them."""
     characters = [
         (part, span)
         for character, span in _marked(text, options)

@@ -127,11 +127,9 @@ SPLIT_DIFFERENTLY = f"[{SPECIAL_CHARACTERS}{_for_tensorflow(_SPLIT_DIFFERENTLY)}
 
 
 def clean(character: str, as_google: bool) -> str:
-    """Returns nothing for a character that is removed, " " for a space, and an ideograph between spaces.
+    """Returns "" for what is removed, " " for a space, an ideograph between spaces.
 
-    Args:
-        character: Any.
-        as_google: Whether private use stays, and there is no gap among ideographs.
+    To Google private use stays, and there is no gap among ideographs.
     """
     if _is_removed(character) or (_is_removed_by_google if as_google else _is_private_use)(character):
         return ""

@@ -19,25 +19,16 @@ _MOST_LETTERS_BEFORE = 8
 
 @dataclasses.dataclass(frozen=True)
 class CarriedPieces:
-    """Which pieces of a known vocabulary each piece of a new one is made of.
+    """Which pieces of a known vocabulary each piece of a new one is made of."""
 
-    Attributes:
-        sources: For each new piece the ids of known ones: its own, or those that the known tokenizer makes of its text;
-            none where that can't spell it.
-        text_ids: The ids of all known pieces that stand for text.
-    """
-
+    # Of each new piece: its own known id, or those of what the known tokenizer makes of its text, or none.
     sources: list[list[int]]
-    text_ids: np.ndarray
+    text_ids: np.ndarray  # the ids of all known pieces that stand for text
 
     def means_of(self, values: np.ndarray) -> np.ndarray:
-        """Returns values of the new pieces: the means of those that they are made of, or else of all pieces of text.
+        """Returns values of the new pieces, given the known ones' [V, ...]: means of what each is made of, or of all.
 
-        Args:
-            values: [V, ...], of the known pieces.
-
-        Returns:
-            [number of new pieces, ...] of the same dtype; of what is made of one piece its value to the bit.
+        They have the same dtype; what is made of one piece has its value to the bit.
         """
         mean_of_all = values[self.text_ids].mean(axis=0, dtype=np.float64)
         means = [values[ids].mean(axis=0, dtype=np.float64) if ids else mean_of_all for ids in self.sources]
@@ -53,12 +44,7 @@ class CarriedPieces:
 
 
 def carry_pieces(known: Tokenizer, new: Tokenizer) -> CarriedPieces:
-    """Finds what the pieces of a vocabulary are made of in another one.
-
-    Args:
-        known: The tokenizer that a model was trained with.
-        new: The one that it is to go on with; it may be of another kind, and have other settings.
-    """
+    """Finds what a new tokenizer's pieces are made of in the known one's; they may differ in kind and settings."""
     ids: dict[_Meaning, int] = {}
     for piece_id, meaning in enumerate(_meanings(known)):
         ids.setdefault(meaning, piece_id)
@@ -98,10 +84,7 @@ def _meanings(tokenizer):
 
 
 def _spell(tokenizer, texts, before=""):
-    """Returns the ids of the pieces of each text, by its number, that follows something which is a piece of its own.
-
-    What can't be spelled is left out, and what shares a piece with what comes before it.
-    """
+    """Returns the ids of each text, by its number, behind a piece; none if it can't be spelled or shares that piece."""
     if not texts:
         return {}
     ids, begins, ends = tokenizer.encode_with_offsets(tf.constant([before + text for text in texts.values()]))

@@ -1,26 +1,23 @@
 """Characters of texts and where they come from, for steps of normalisation with TensorFlow ops alone."""
 
+import functools
 import typing
 
 import tensorflow as tf
 
-from albert_tf.tokenization.code_point_tables import Replacement
+from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
+
+CAPITAL_SIGMA, _FINAL_SIGMA = "Σς"
+_NEITHER, _CASED, _CASE_IGNORABLE = range(3)
 
 
 class Characters(typing.NamedTuple):
-    """Characters of several texts, one text after the other, and where they come from.
+    """Characters of several texts, one text after the other, and where they come from, int32 [M] each."""
 
-    Attributes:
-        codes: int32 [M], their code points.
-        begins: int32 [M], where what they stand for begins in its text.
-        ends: int32 [M], where it ends.
-        rows: int32 [M], their text, ascending.
-    """
-
-    codes: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    rows: tf.Tensor
+    codes: tf.Tensor  # their code points
+    begins: tf.Tensor  # where what they stand for begins in its text
+    ends: tf.Tensor  # where it ends
+    rows: tf.Tensor  # their text, ascending
 
 
 def characters_of(texts: tf.Tensor) -> Characters:
@@ -49,3 +46,43 @@ def dropped(characters: Characters, is_kept: tf.Tensor) -> Characters:
 def differs(values: tf.Tensor) -> tf.Tensor:
     """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
     return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
+
+
+@functools.cache
+def lower_case() -> Replacement:
+    """Returns the lower case of each character by itself."""
+    return Replacement(str.lower)
+
+
+def end_words_in_sigma(characters: Characters) -> Characters:
+    """Gives a capital sigma at the end of a word, which has a lower case of its own there, that form."""
+    return tf.cond(
+        tf.reduce_any(tf.equal(characters.codes, ord(CAPITAL_SIGMA))),
+        lambda: characters._replace(codes=_with_final_sigmas(characters)),
+        lambda: characters,
+    )
+
+
+def _with_final_sigmas(characters):
+    """Returns the codes, by the rule of Unicode: after a cased letter and before none, other marks passed over."""
+    kinds = _kinds_of_case()(characters.codes)
+    places = tf.where(tf.not_equal(kinds, _CASE_IGNORABLE))[:, 0]
+    codes, rows, kinds = (tf.gather(values, places) for values in (characters.codes, characters.rows, kinds))
+    cased_rows = tf.where(tf.equal(kinds, _CASED), rows, -1)
+    before = tf.concat([[-1], cased_rows], axis=0)[: tf.size(rows)]
+    behind = tf.concat([cased_rows, [-1]], axis=0)[1:]
+    is_final = tf.equal(codes, ord(CAPITAL_SIGMA)) & tf.equal(before, rows) & tf.not_equal(behind, rows)
+    places = tf.boolean_mask(places, is_final)
+    finals = tf.fill([tf.size(places)], ord(_FINAL_SIGMA))
+    return tf.tensor_scatter_nd_update(characters.codes, places[:, None], finals)
+
+
+def _kind_of_case(character):
+    if f"AΣ{character}".lower()[1] == "σ":
+        return _CASED
+    return _CASE_IGNORABLE if f"AΣ{character}a".lower()[1] == "σ" else _NEITHER
+
+
+@functools.cache
+def _kinds_of_case():
+    return KindOfCharacter(_kind_of_case)

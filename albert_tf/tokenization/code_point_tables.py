@@ -14,11 +14,7 @@ _HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)
 
 
 class KindOfCharacter:
-    """A number for each character, kept as ranges of characters with the same.
-
-    Args:
-        kind_of: Given a character, returns its number.
-    """
+    """A number for each character, as a function gives it, kept as ranges of characters with the same."""
 
     def __init__(self, kind_of: collections.abc.Callable[[str], int]):
         begins, kinds = [], []
@@ -35,11 +31,7 @@ class KindOfCharacter:
 
 
 class Replacement:
-    """What some characters become, one or more each; the others stay as they are.
-
-    Args:
-        replace: Given a character, returns what it becomes.
-    """
+    """What some characters become, as a function gives it, one or more each; the others stay as they are."""
 
     def __init__(self, replace: collections.abc.Callable[[str], str]):
         found = {

@@ -1,16 +1,10 @@
-"""Encodings: pieces, ids and where each piece stands in the text; how texts are encoded, and spans mapped to pieces."""
+"""Encodings: pieces, ids and where each piece stands in the text, and spans mapped to pieces."""
 
-import collections.abc
 import dataclasses
-import itertools
-import operator
 
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.vocabulary import CLS, SEP, Vocabulary
-
-_TEXTS_PER_BATCH = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,11 +71,8 @@ class Encoding:
 def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first and the last piece that hold a character of each span of a text, int [U] each; -1 for none.
 
-    A character that the tokenizer removes may be in no piece, also at either end of a span.
-
-    Args:
-        spans: int [U, 2], half-open, in characters.
-        offsets: int [P, 2], the spans of the text's pieces, in order; those of pieces without characters are empty.
+    A character that the tokenizer removes may be in no piece, also at either end of a span. Spans are half-open, int
+    [U, 2]; the offsets int [P, 2] of the text's pieces are in order, and empty where a piece has no characters.
     """
     (pieces,) = np.nonzero(offsets[:, 0] < offsets[:, 1])
     begins, ends = offsets[pieces].T
@@ -93,61 +84,7 @@ def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
     return found[0], found[1]
 
 
-class OffsetEncoder:
-    """Encodes texts and tells where each piece stands in the text as given.
-
-    Args:
-        vocabulary: The pieces.
-        locate: Given N strings, returns the ids of all their pieces, where each begins and where it ends, int [pieces]
-            each, and int [N + 1] where the pieces of each text begin and end.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, locate: collections.abc.Callable[[list[str]], tuple[np.ndarray, ...]]):
-        self._vocabulary, self._locate = vocabulary, locate
-        self._pieces = np.array(vocabulary.pieces, object)
-
-    def encode_batch(self, texts: list[str], text_pairs: list[str] | None) -> list[Encoding]:
-        """Encodes texts, or pairs of texts; see `Tokenizer.encode_batch`."""
-        self._vocabulary.require(CLS, SEP)
-        segments = [texts] if text_pairs is None else [texts, text_pairs]
-        check_pairs(texts, text_pairs)
-        encodings = []
-        for begin in range(0, len(texts), _TEXTS_PER_BATCH):
-            batch = slice(begin, begin + _TEXTS_PER_BATCH)
-            located = [self._locate(segment[batch]) for segment in segments]
-            columns = [self._add_special_tokens(*each, segment_id) for segment_id, each in enumerate(located)]
-            if text_pairs is not None:
-                columns[0] = map(self._with_further_separators, columns[0])
-            for rows in zip(*columns):
-                encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
-        return encodings
-
-    def _with_further_separators(self, row):
-        """Returns the columns of the first text of a pair with the [SEP] that it has besides its own."""
-        sep_id, count = self._vocabulary.id_of(SEP), self._vocabulary.num_separators - 1
-        added = self._vocabulary.pieces[sep_id], sep_id, (0, 0), 0
-        return [column + [value] * count for column, value in zip(row, added)]
-
-    def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
-        """Adds [SEP] to each text, and [CLS] to those of the first segment; yields the columns of each text."""
-        num_texts = len(splits) - 1
-        where, added = splits[1:], np.full(num_texts, self._vocabulary.id_of(SEP))
-        if segment_id == 0:
-            # Of two insertions at one place, the earlier in the list comes first: the [SEP] of the text before.
-            where = np.stack([splits[:-1], where], axis=1).ravel()
-            added = np.stack([np.full(num_texts, self._vocabulary.id_of(CLS)), added], axis=1).ravel()
-        ids, begins, ends = (np.insert(column, where, new) for column, new in ((ids, added), (begins, 0), (ends, 0)))
-        borders = (splits + np.arange(num_texts + 1) * (len(added) // max(num_texts, 1))).tolist()
-        tokens, ids, offsets = self._pieces[ids].tolist(), ids.tolist(), list(zip(begins.tolist(), ends.tolist()))
-        for begin, end in itertools.pairwise(borders):
-            yield tokens[begin:end], ids[begin:end], offsets[begin:end], [segment_id] * (end - begin)
-
-
 def check_pairs(texts: list[str], text_pairs: list[str] | None) -> None:
-    """Checks that every text has its pair, if there are pairs.
-
-    Raises:
-        InputError: The numbers of texts differ.
-    """
+    """Raises InputError if not every text has its pair, where there are pairs."""
     if text_pairs is not None and len(texts) != len(text_pairs):
         raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")

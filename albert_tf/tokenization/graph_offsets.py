@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.tokenization import bert_normalization, emoji
-from albert_tf.tokenization.characters import Characters, differs, dropped, replaced
+from albert_tf.tokenization.characters import Characters, differs, dropped, lower_case, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
 from albert_tf.tokenization.normalization import (
     FULL_WIDTH,
@@ -28,12 +28,7 @@ _KEPT, _SPACES, _REMOVED = range(3)
 
 
 class GraphOffsets:
-    """Maps pieces, and the characters of normalised texts, to spans of the texts as given.
-
-    Args:
-        options: The switches of the normalisation.
-        wordpiece_scheme: "continuation" or "end_of_word".
-    """
+    """Maps pieces, and the characters of normalised texts, to spans of the texts as given."""
 
     def __init__(self, options: NormalizationOptions, wordpiece_scheme: str):
         self._options = options
@@ -41,20 +36,15 @@ class GraphOffsets:
         self._cleaned = _cleaned_kinds()
         self._is_mark, self._combines = _mark_kinds(), _combining_kinds()
         self._is_squeezed = _squeezed_kinds() if options.squeeze_repeats else None
-        self._lower = _lower_case() if options.lower_case else None
+        self._lower = lower_case() if options.lower_case else None
         self._decompose = _decomposition() if options.strip_accents else None
         self._compose_pair = _starter_pairs()
 
     def of_pieces(
         self, texts: tf.Tensor, text_words: tf.RaggedTensor, byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns begin and end of all pieces in their texts, int32 [pieces] each.
-
-        Args:
-            texts: string [N], as given, UTF-8; what is not is read as U+FFFD.
-            text_words: string [N, (words)].
-            byte_begins: int [words, (pieces)], where each piece begins in its word.
-            byte_ends: The same for where it ends.
+        """Returns begin and end of all pieces in their texts string [N], int32 [pieces] each; arguments as of
+        `OriginalPositions.of_pieces`. What is no UTF-8 is read as U+FFFD.
         """
         words = text_words.flat_values
         characters, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8")
@@ -79,12 +69,7 @@ class GraphOffsets:
         return tf.where(first < behind, tf.gather(begins, first), piece_ends), piece_ends
 
     def spans(self, texts: tf.Tensor, num_characters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns begin and end of all normalised characters but spaces in their texts, int32 [M] each.
-
-        Args:
-            texts: string [N].
-            num_characters: int32 [N], how many characters each has once normalised, spaces left out; M in all.
-        """
+        """Returns begin and end of all normalised characters but spaces, so many of each text, int32 [M] each."""
         given = bert_normalization.marked_characters(texts, self._options.of_bert)
         found, num_texts = self.normalize(given), tf.size(texts, tf.int64)
         begins, ends = (
@@ -203,11 +188,6 @@ def _combining_kinds():
 @functools.cache
 def _squeezed_kinds():
     return KindOfCharacter(lambda character: int(is_squeezed(character)))
-
-
-@functools.cache
-def _lower_case():
-    return Replacement(str.lower)
 
 
 @functools.cache

@@ -3,7 +3,9 @@
 Ids of WordPiece are the same, with these exceptions, which the components can't express. Of form=korean, a word of more
 than 600 bytes is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is
 spelled like a special token or starts with ## may match that piece there. Of form=google, what `differences` says.
-`sentencepiece.huggingface` names those of SentencePiece.
+Of SentencePiece, with components like those of its AlbertTokenizer, of two ways to cut a text that are as probable the
+other may be taken; accents are all marks there, not only those that combine; and a number is cut off from the comma
+behind it by making pieces that hold both improbable, which may cut the number otherwise.
 """
 
 import os
@@ -15,7 +17,8 @@ from albert_tf.files import read_json, write_json, write_text
 from albert_tf.tokenization import emoji, normalization, words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
-from albert_tf.tokenization.sentencepiece.huggingface import make_backend
+from albert_tf.tokenization.sentencepiece.model import BYTE, SPACE_MARK
+from albert_tf.tokenization.sentencepiece.number_commas import ends_in_number_comma
 from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
@@ -23,6 +26,8 @@ from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_
 CONFIG_FILE = "tokenizer_config.json"
 
 _TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+# Added to the scores of pieces that are to be cut, as in transformers, and of those that no text may turn into.
+_OF_NUMBER_COMMAS, _OF_RESERVED = -100.0, -10_000.0
 
 
 def export_huggingface(
@@ -56,15 +61,11 @@ def is_of_transformers(folder: str | os.PathLike) -> bool:
 
 
 def to_tokenizers(tokenizer: Tokenizer):
-    """Returns a `tokenizers.Tokenizer` that gives the same ids, [CLS] and [SEP] included.
-
-    Raises:
-        InputError: The scheme or the model can't be expressed, or a special token is missing.
-    """
+    """Returns a `tokenizers.Tokenizer` of the same ids, [CLS] and [SEP] included; raises InputError if none can be."""
     from tokenizers import AddedToken, processors
 
     if isinstance(tokenizer, SentencePieceTokenizer):
-        backend = make_backend(tokenizer)
+        backend = _sentencepiece_backend(tokenizer)
     else:
         backend = _wordpiece_backend(tokenizer)
     _, _, cls, sep, _ = _special_tokens(tokenizer)
@@ -129,6 +130,39 @@ def _wordpiece_backend(tokenizer):
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.Split(_regex(isolated), "isolated")]
     )
+    return backend
+
+
+def _sentencepiece_backend(tokenizer):
+    """Returns a `tokenizers.Tokenizer` of the same ids without special tokens; raises InputError if not of unigrams."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    model, vocabulary, options = tokenizer.model, tokenizer.vocabulary, tokenizer.normalization
+    if not model.is_unigram:
+        raise InputError(f"{model.source} is not a unigram model, and Hugging Face reads other kinds differently")
+    scores = [piece.score for piece in model.pieces] + [0.0] * tokenizer.num_unused
+    for piece_id, piece in enumerate(vocabulary.pieces):
+        if vocabulary.is_reserved(piece) and piece_id != vocabulary.id_of(UNK):
+            scores[piece_id] += _OF_RESERVED
+        elif tokenizer.split_number_commas and ends_in_number_comma(piece):
+            scores[piece_id] += _OF_NUMBER_COMMAS
+    has_bytes = any(piece.type == BYTE for piece in model.pieces)
+    backend = Tokenizer(models.Unigram(list(zip(vocabulary.pieces, scores)), vocabulary.id_of(UNK), has_bytes))
+    steps = []
+    if options.normalize_quotes:
+        steps += [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    if options.strip_accents:
+        steps += [normalizers.NFKD(), normalizers.StripAccents()]
+    if options.lower_case:
+        steps += [normalizers.Lowercase()]
+    if model.normalizer:
+        # The table takes one character after the other, so that by itself it would leave Hangul apart.
+        steps += [*([normalizers.NFKC()] if model.composes else []), normalizers.Precompiled(model.normalizer)]
+    backend.normalizer = normalizers.Sequence(steps)
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE_MARK, "always")]
+    )
+    backend.decoder = decoders.Metaspace(SPACE_MARK, "always")
     return backend
 
 

@@ -22,10 +22,6 @@ def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FIL
 
 
 def kind_of_tokenizer(path: str | os.PathLike) -> type[Tokenizer]:
-    """Returns the class of the tokenizer that a tokenizer.json is of.
-
-    Raises:
-        InputError: The file can't be read.
-    """
+    """Returns the class of the tokenizer that a tokenizer.json is of; raises InputError if it can't be read."""
     settings = read_json(path, "the tokenizer settings")
     return SentencePieceTokenizer if settings.get(KIND) == SENTENCEPIECE else KoreanWordPieceTokenizer

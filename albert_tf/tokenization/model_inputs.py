@@ -59,10 +59,7 @@ def pack_arrays(segments: list[list[np.ndarray]], vocabulary: Vocabulary, max_se
 
 
 def _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary):
-    """Returns ids [N, S]: pieces of each segment from `begins` on, as many as `lengths` says, special tokens elsewhere.
-
-    All in one gather, and few operations: of a single text each takes longer than what it computes.
-    """
+    """Returns ids [N, S]: of each segment so many pieces as its length from its begin on, special tokens elsewhere."""
     # All pieces, one segment behind the other, and behind them the special tokens.
     specials = tf.constant([vocabulary.id_of(token) for token in (CLS, SEP, PAD)], segments[0].dtype)
     table = tf.concat([*(segment.flat_values for segment in segments), specials], axis=0)
@@ -78,11 +75,7 @@ def _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary):
 
 
 def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
-    """Checks that `pack_segments` can work.
-
-    Raises:
-        InputError: A special token is missing, or S has no room for them.
-    """
+    """Raises InputError if `pack_segments` can't work: a special token is missing, or S has no room for them."""
     vocabulary.require(PAD, CLS, SEP)
     least = vocabulary.num_special(2)
     if max_seq_length < least:

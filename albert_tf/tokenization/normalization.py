@@ -72,27 +72,14 @@ class NormalizationOptions:
 
 
 def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
-    """Normalises UTF-8 strings with TensorFlow ops.
-
-    Args:
-        texts: string tensor of any shape.
-        options: The switches.
-
-    Returns:
-        string tensor of the same shape.
-    """
+    """Normalises UTF-8 strings of any shape with TensorFlow ops."""
     return normalize_and_find_unusual(texts, options)[0]
 
 
 def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) -> tuple[tf.Tensor, tf.Tensor]:
-    """Normalises as `normalize`, and tells which strings may hold more than ASCII, Hangul and compatibility jamo.
+    """Normalises strings of R dimensions; returns also int64 [M, R], ascending indices of what may be unusual.
 
-    Args:
-        texts: string tensor of any shape, R dimensions.
-        options: The switches.
-
-    Returns:
-        string tensor of the same shape, and int64 [M, R], the ascending indices of such strings.
+    Unusual ones hold more than ASCII, Hangul and compatibility jamo.
     """
     if options.squeeze_repeats:  # any text may hold them
         return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
@@ -160,16 +147,7 @@ def _squeeze_repeats(texts):
 
 
 def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[str, list[tuple[int, int]]]:
-    """Normalises one string and says where each character came from.
-
-    Args:
-        text: Any string.
-        options: The switches.
-
-    Returns:
-        The normalised text, equal to that of `normalize`, and for each of its characters the half-open span
-        (begin, end) of characters of `text` that it stands for.
-    """
+    """Normalises one string to that of `normalize`; returns also the half-open span of the text for each character."""
     if options.form != "korean":
         characters = bert_normalization.characters_with_spans(text, options.of_bert)
     else:

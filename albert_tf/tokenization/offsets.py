@@ -19,12 +19,7 @@ _NUM_CODE_POINTS = 0x110000
 
 
 class OriginalPositions:
-    """Maps pieces, and the characters of normalised texts, to spans of the texts as given.
-
-    Args:
-        options: The switches of the normalisation.
-        wordpiece_scheme: "continuation" or "end_of_word".
-    """
+    """Maps pieces, and the characters of normalised texts, to spans of the texts as given."""
 
     def __init__(self, options: NormalizationOptions, wordpiece_scheme: str = "continuation"):
         self._options = options
@@ -34,16 +29,10 @@ class OriginalPositions:
     def of_pieces(
         self, texts: list[str], text_words: tf.RaggedTensor, byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the spans of all pieces, text after text.
+        """Returns begin and end of all pieces in their texts, text after text, int64 [pieces] each.
 
-        Args:
-            texts: As given, N of them.
-            text_words: Ragged string tensor [N, (words)].
-            byte_begins: Ragged int tensor [words, (pieces)], where each piece begins in its word.
-            byte_ends: The same for where it ends.
-
-        Returns:
-            begin and end of each piece, int64 [pieces], counted from the begin of its text.
+        The words are string [N, (words)]; the begins and ends of pieces in the bytes of their words int [words,
+        (pieces)].
         """
         all_words = text_words.flat_values.numpy().tolist()
         # The number of characters before each byte of all words side by side; marks stand for no character.
@@ -63,15 +52,7 @@ class OriginalPositions:
         return np.where(first < behind, begins[np.minimum(first, len(begins) - 1)], piece_ends), piece_ends
 
     def spans(self, texts: list[str], num_characters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the spans of all normalised characters but spaces, text after text.
-
-        Args:
-            texts: As given, N of them.
-            num_characters: [N], how many characters each has once normalised, spaces left out.
-
-        Returns:
-            begin and end of each, int64 [sum of num_characters], counted from the begin of its text.
-        """
+        """Returns begin and end in its text of each normalised character but spaces, int64 [sum of counts] each."""
         code_points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
         lengths = np.array([len(text) for text in texts], np.int64)
         rows = np.repeat(np.arange(len(texts)), lengths)

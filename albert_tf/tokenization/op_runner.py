@@ -19,12 +19,7 @@ class OpRunner:
         self._graphs = {}
 
     def __call__(self, function: collections.abc.Callable[[tf.Tensor], typing.Any], texts: list[str] | tf.Tensor):
-        """Returns what a function returns for texts.
-
-        Args:
-            function: Takes a string tensor [N].
-            texts: Strings, or a string tensor [N].
-        """
+        """Returns what a function of a string tensor [N] returns for texts."""
         if not tf.is_tensor(texts):
             texts = to_tensor(texts)
         if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:

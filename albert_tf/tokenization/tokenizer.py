@@ -10,14 +10,20 @@ import tensorflow as tf
 from albert_tf.errors import InputError, quote
 from albert_tf.files import read_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
-from albert_tf.tokenization import words
+from albert_tf.tokenization import bert_normalization, bert_unicode, emoji, normalization, words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
 from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
-from albert_tf.tokenization.tensor_encoder import TensorEncoder
+from albert_tf.tokenization.op_runner import OpRunner
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme, join_pieces
+from albert_tf.tokenization.wordpiece import (
+    CONTINUATION_PREFIX,
+    SPLIT_DIFFERENTLY,
+    WordPiece,
+    check_scheme,
+    join_pieces,
+)
 
 VOCABULARY_FILE = "vocab.txt"
 
@@ -82,13 +88,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         super().__init__(vocabulary, truncation)
         self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
-            lower_case,
-            strip_accents,
-            squeeze_repeats,
-            full_width_to_ascii,
-            keep_emoji,
-            form,
-            special_tokens_in_text,
+            lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji, form, special_tokens_in_text
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits
@@ -96,15 +96,12 @@ class KoreanWordPieceTokenizer(Tokenizer):
         self.max_characters_per_word = max_characters_per_word
         check_switches({**self._switches(), "special_tokens_in_text": special_tokens_in_text})
         self._check_form()
-        self._encoder = TensorEncoder(
-            vocabulary,
-            self.normalization,
-            wordpiece_scheme,
-            split_punctuation,
-            split_digits,
-            split_emoji,
-            max_characters_per_word,
-        )
+        special = bert_normalization.SPECIAL_CHARACTERS if special_tokens_in_text else {}
+        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word, special)
+        self._split_differently = SPLIT_DIFFERENTLY if form == "korean" else bert_unicode.SPLIT_DIFFERENTLY
+        if split_emoji:
+            self._split_differently = f"(?:{self._split_differently}|[{emoji.PICTURES}])"
+        self._run = OpRunner()
         self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
         self._graph_offsets = None  # made when it is asked for
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
@@ -123,12 +120,22 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return tokenizer
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
-        return self._encoder.encode_ids(texts)
+        splits_as_usual = self.wordpiece_scheme == "continuation" and self.split_punctuation and not self.split_digits
+        if not (splits_as_usual and self._wordpiece.can_split):
+            return self._run(self._encode_words, texts).merge_dims(1, 2)
+        # Splitting words and cutting them in one op is twice as fast. What goes before is a graph of its own, so that
+        # nothing is built for texts that are seldom there.
+        normalized, apart = self._run(self._normalize_and_find_apart, texts)
+        return tf.cond(
+            tf.size(apart) > 0,
+            lambda: self._encode_apart(normalized, apart),
+            lambda: self._wordpiece.split_and_tokenize(normalized),
+        )
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         if self._graph_offsets is None:
             self._graph_offsets = GraphOffsets(self.normalization, self.wordpiece_scheme)
-        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
+        text_words, ids, byte_begins, byte_ends = self._run(self._cut_words, texts)
         begins, ends = self._graph_offsets.of_pieces(texts, text_words, byte_begins, byte_ends)
         splits = tf.gather(ids.row_splits, text_words.row_splits)
         return tuple(tf.RaggedTensor.from_row_splits(values, splits) for values in (ids.flat_values, begins, ends))
@@ -142,7 +149,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         Returns:
             Ragged int32 tensor [N, (words), (pieces)].
         """
-        return self._encoder.encode_words(texts)
+        return self._run(self._encode_words, texts)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
         if self.wordpiece_scheme == "continuation":
@@ -162,7 +169,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         Returns:
             Ragged string tensor [N, (words)].
         """
-        return self._encoder.split_words(texts)
+        return self._run(self._split_words, texts)
 
     @property
     def starts_word(self) -> np.ndarray:
@@ -197,7 +204,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return tokenizer
 
     def to_dict(self) -> dict:
-        """Returns every setting and the vocabulary's hash: what makes two tokenizers the same."""
         return {
             "wordpiece_scheme": self.wordpiece_scheme,
             **self._switches(),
@@ -212,10 +218,63 @@ class KoreanWordPieceTokenizer(Tokenizer):
         self.vocabulary.to_file(path)
 
     def _locate(self, texts):
-        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
+        text_words, ids, byte_begins, byte_ends = self._run(self._cut_words, texts)
         begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
         splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
         return ids.flat_values.numpy(), begins, ends, splits
+
+    def _normalize_and_find_apart(self, texts):
+        """Returns normalised texts, and the rows, int64 [M, 1], of those whose words are to be split first."""
+        normalized, unusual = normalization.normalize_and_find_unusual(texts, self.normalization)
+        splits_differently = tf.strings.regex_full_match(
+            tf.gather_nd(normalized, unusual), f".*{self._split_differently}.*"
+        )
+        apart = tf.boolean_mask(unusual, splits_differently)
+        return normalized, apart if self.max_characters_per_word is None else self._with_long_words(normalized, apart)
+
+    def _with_long_words(self, texts, rows):
+        """Adds to rows, int64 [M, 1], those of texts with words that may be too long."""
+        longer = tf.where(tf.strings.length(texts) > self.max_characters_per_word)
+        longer = tf.boolean_mask(longer, self._wordpiece.may_hold_long_word(tf.gather_nd(texts, longer)))
+        is_apart = tf.tensor_scatter_nd_update(
+            tf.zeros_like(texts, tf.bool),
+            tf.concat([rows, longer], axis=0),
+            tf.ones([tf.shape(rows)[0] + tf.shape(longer)[0]], tf.bool),
+        )
+        return tf.where(is_apart)
+
+    def _encode_normalized(self, texts):
+        return self._wordpiece.tokenize(self._split_normalized(texts)).merge_dims(1, 2)
+
+    def _encode_apart(self, texts, rows):
+        """Encodes texts, those of `rows`, int64 [M, 1], in two steps."""
+        ids = self._encode_normalized(tf.gather_nd(texts, rows))
+        rows_of_ids = tf.gather(rows[:, 0], ids.value_rowids())
+        apart = tf.RaggedTensor.from_value_rowids(ids.values, rows_of_ids, tf.size(texts, tf.int64), validate=False)
+        others = tf.tensor_scatter_nd_update(texts, rows, tf.zeros_like(rows[:, 0], tf.string))
+        return tf.concat([apart, self._wordpiece.split_and_tokenize(others)], axis=1)
+
+    def _encode_words(self, texts):
+        return self._wordpiece.tokenize(self._split_words(texts))
+
+    def _cut_words(self, texts):
+        text_words = self._split_words(texts)
+        return text_words, *self._wordpiece.tokenize_with_byte_offsets(text_words.flat_values)
+
+    def _split_words(self, texts):
+        return self._split_normalized(normalization.normalize(texts, self.normalization))
+
+    def _split_normalized(self, normalized):
+        if self.normalization.form != "korean":
+            return bert_normalization.split_words(normalized)
+        return words.split_words(
+            normalized,
+            self.wordpiece_scheme,
+            self.split_punctuation,
+            self.split_digits,
+            self.normalization.keep_emoji,
+            self.split_emoji,
+        )
 
     def _join(self, pieces):
         return join_pieces(pieces, self.wordpiece_scheme)

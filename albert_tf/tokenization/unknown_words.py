@@ -22,21 +22,13 @@ def holds_unknown(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
 
 
 def find_unknown_words(
-    tokenizer: Tokenizer,
-    inputs: collections.abc.Sequence[tuple[str, ...]],
-    candidates: np.ndarray | None = None,
+    tokenizer: Tokenizer, inputs: collections.abc.Sequence[tuple[str, ...]], candidates: np.ndarray | None = None
 ) -> tuple[int, list[str], list[str]]:
-    """Returns how many inputs hold a word that the vocabulary can't spell, and why.
+    """Returns how many inputs hold a word that the vocabulary can't spell, the first few of these words, shortened, and
+    the characters that the vocabulary lacks in those of the first texts, the most frequent first.
 
-    Returns:
-        Their number; the first few of these words, shortened; and the characters that the vocabulary lacks in those of
-        the first texts, the most frequent first.
-
-    Args:
-        tokenizer: What texts are encoded with.
-        inputs: The texts of each.
-        candidates: Which rows of what was encoded hold the unknown piece, bool: where they are one an input, only these
-            are looked at, and counted. None to look at all.
+    The inputs are tuples of texts. `candidates` says which rows of what was encoded hold the unknown piece, bool: where
+    they are one an input, only these are looked at, and counted; None to look at all.
     """
     if candidates is not None and not candidates.any():
         return 0, [], []
@@ -56,14 +48,9 @@ def describe_unknown_words(
     candidates: np.ndarray | None = None,
     may_add_spaces: bool = True,
 ) -> str | None:
-    """Returns how many inputs hold a word that the vocabulary lacks, and which words; None if none does.
+    """Returns how many inputs hold a word that the vocabulary lacks, and which words, in a sentence; None if none does.
 
-    Args:
-        tokenizer: What texts are encoded with.
-        inputs: The texts of each.
-        where: What they are of, as in "in train.tsv".
-        candidates: As for `find_unknown_words`.
-        may_add_spaces: As for `advice`.
+    `where` says what they are of, as in "in train.tsv"; the others are as for `find_unknown_words` and `advice`.
     """
     count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:

@@ -41,14 +41,8 @@ SPLIT_DIFFERENTLY = (
 
 
 def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
-    """Checks that a vocabulary looks as if it was made for a scheme.
-
-    Args:
-        vocabulary: The pieces.
-        wordpiece_scheme: "continuation" or "end_of_word".
-
-    Raises:
-        InputError: No piece starts with ## in the continuation scheme, or more pieces do than end in _ in the other.
+    """Raises InputError if a vocabulary looks as if it was made for another scheme: no piece starts with ## in
+    "continuation", or more pieces do than end in _ in "end_of_word".
     """
     pieces = [piece for piece in vocabulary.pieces if not is_reserved(piece)]
     num_inside = sum(piece.startswith(CONTINUATION_PREFIX) for piece in pieces)
@@ -70,12 +64,7 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
 
 
 def join_pieces(pieces: list[str], wordpiece_scheme: str) -> str:
-    """Puts pieces together again: the inverse of splitting and cutting, as far as the scheme allows.
-
-    Args:
-        pieces: Pieces of text; special tokens would be taken for words.
-        wordpiece_scheme: "continuation" or "end_of_word".
-    """
+    """Puts pieces of text together again: the inverse of splitting and cutting, as far as the scheme allows."""
     words = []
     for piece in pieces:
         if wordpiece_scheme == "continuation" and piece.startswith(CONTINUATION_PREFIX) and words:
@@ -98,17 +87,10 @@ def fits(text: str) -> bool:
 class WordPiece:
     """Greedy longest-match-first WordPiece; a word that can't be covered whole is one [UNK].
 
-    Special tokens and [unused] slots are never matched by text, even where it spells "[MASK]"; nor does "##b" in text
-    match the piece ##b, which stands for a b inside a word.
-
-    Args:
-        vocabulary: The pieces.
-        wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
-        max_characters_per_word: A longer word is [UNK]; None for one of more than `MAX_BYTES_PER_WORD`.
-        special: Words that match special tokens all the same, by their tokens.
-
-    Raises:
-        InputError: A piece is longer than `MAX_BYTES_PER_PIECE`.
+    Special tokens and [unused] slots are never matched by text, even where it spells "[MASK]", save by the words that
+    `special` has for tokens; nor does "##b" in text match the piece ##b, which stands for a b inside a word. A word of
+    more than `max_characters_per_word` is [UNK], or, where that is None, of more than `MAX_BYTES_PER_WORD`. Raises
+    InputError if a piece is longer than `MAX_BYTES_PER_PIECE`.
     """
 
     def __init__(
@@ -167,10 +149,8 @@ class WordPiece:
         return self._tokenizer.tokenize(words.with_flat_values(self._without_long(words.flat_values)))
 
     def split_and_tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words.
-
-        It splits at spaces and around punctuation and ideographs like `split_words`, but for the characters of
-        `SPLIT_DIFFERENTLY`, and takes no notice of `max_characters_per_word`.
+        """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words: as
+        `split_words`, but for `SPLIT_DIFFERENTLY`, and without notice of `max_characters_per_word`.
         """
         return self._splitting_tokenizer.tokenize(texts)
 

@@ -38,19 +38,7 @@ def split_words(
     keep_emoji: bool = True,
     split_emoji: bool = False,
 ) -> tf.RaggedTensor:
-    """Splits normalised strings into words.
-
-    Args:
-        texts: string tensor [N] of normalised text.
-        wordpiece_scheme: "continuation" or "end_of_word".
-        split_punctuation: Whether each punctuation mark is a word of its own.
-        split_digits: Whether each number is a word of its own.
-        keep_emoji: Whether a variation selector and a key cap stay with the character that they change.
-        split_emoji: Whether each emoji is a word of its own.
-
-    Returns:
-        Ragged string tensor [N, (words)].
-    """
+    """Splits normalised strings [N] into words, [N, (words)]; `keep_emoji` keeps selectors with their characters."""
     isolated = isolated_pattern(split_punctuation, split_digits, keep_emoji, split_emoji)
     if wordpiece_scheme == "continuation":
         return tf.strings.split(tf.strings.regex_replace(texts, f"({isolated})", r" \1 "))
@@ -73,15 +61,7 @@ def isolated_pattern(split_punctuation: bool, split_digits: bool, keep_emoji: bo
 
 
 def join_words(words: list[list[str]], wordpiece_scheme: str) -> str:
-    """Puts the surface pieces of words together again: the inverse of splitting, as far as the scheme allows.
-
-    Args:
-        words: For each word its pieces, without continuation prefixes.
-        wordpiece_scheme: "continuation" or "end_of_word".
-
-    Returns:
-        The text. In the continuation scheme every word is set off by a space.
-    """
+    """Puts the pieces of words, without prefixes, together; with spaces between words in the continuation scheme."""
     texts = ["".join(pieces) for pieces in words]
     if wordpiece_scheme == "continuation":
         return " ".join(texts)

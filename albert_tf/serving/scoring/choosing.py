@@ -52,12 +52,10 @@ def check_comparison(compare: str) -> None:
 
 
 def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
-    """Checks that the answers can be told apart, and that each text fits into the model with its template and the
-    examples, whichever the answer is.
+    """Raises InputError unless answers can be told apart and each text fits, whichever the answer is.
 
-    Raises:
-        InputError: One doesn't, or can't be scored; or an answer is one that the vocabulary can't spell, by itself or
-            in one word with the text; or two answers are the same pieces.
+    It does if one is too long for the model with its template and the examples, or can't be scored; if an answer is
+    one that the vocabulary can't spell, by itself or in one word with the text; or if two answers are the same pieces.
     """
     check_scorable(tokenizer, texts)
     room = max_seq_length - tokenizer.vocabulary.num_special(1)
@@ -145,11 +143,7 @@ def _cut_answers(tokenizer, filled):
 def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) -> str | None:
     """Returns how often the label is chosen that a row brings, by each comparison, beside the most frequent label.
 
-    Args:
-        found: What `choose` returned, with the given label; others don't count.
-
-    Returns:
-        A sentence; None where there is no such label.
+    That is a sentence about what `choose` returned with a given label; None where there is no such label.
     """
     counts, right, not_there = collections.Counter(), collections.Counter(), 0
     for each in found:

@@ -24,27 +24,17 @@ _PIECES_AT_ONCE = 16_384
 
 
 class Query(typing.NamedTuple):
-    """Pieces that a model is asked about, in one input.
+    """Pieces that a model is asked about, in one input."""
 
-    Attributes:
-        ids: The input, int32 [n], special tokens included.
-        positions: Where in it the states stand that the pieces are read off, int [p].
-        labels: The pieces, int [p].
-    """
-
-    ids: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
+    ids: np.ndarray  # the input, int32 [n], special tokens included
+    positions: np.ndarray  # where in it the states stand that the pieces are read off, int [p]
+    labels: np.ndarray  # the pieces, int [p]
 
 
 class Likelihood:
     """Computes the logarithms of the probabilities of pieces.
 
-    Args:
-        model: The model.
-        vocabulary: Of its tokenizer.
-        max_seq_length: Longest input in pieces.
-        reads_all_states: Whether queries have many positions, as those of causal models; else each has one.
+    `reads_all_states` says that queries have many positions, as those of causal models; else each has one.
     """
 
     def __init__(
@@ -63,19 +53,16 @@ class Likelihood:
     ) -> collections.abc.Iterator[np.ndarray]:
         """Yields the logarithms of the probabilities of each query's labels, float64 [p], in order.
 
-        Args:
-            queries: The fewest batches are computed where they come in the order of their lengths.
-            batch_size: How many are computed at once, fewer of long ones.
+        So many are computed at once, fewer of long ones; the batches are fewest where queries come by length.
         """
-        for length, same_length in itertools.groupby(queries, lambda query: self._length_of(len(query.ids))):
+        lengths = self._lengths
+        by_length = itertools.groupby(queries, lambda query: lengths[np.searchsorted(lengths, len(query.ids))])
+        for length, same_length in by_length:
             num_rows = max(1, min(batch_size, _PIECES_AT_ONCE // length))
             while batch := list(itertools.islice(same_length, num_rows)):
                 found = self._compute(self._pad_batch(batch, num_rows, length)).numpy().astype(np.float64)
                 for row, query in zip(found, batch):
                     yield row[query.positions] if self._reads_all_states else row
-
-    def _length_of(self, num_pieces):
-        return self._lengths[np.searchsorted(self._lengths, num_pieces)]
 
     def _pad_batch(self, queries, num_rows, length):
         ids = np.full([num_rows, length], self._pad, np.int32)

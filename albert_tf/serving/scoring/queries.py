@@ -20,17 +20,11 @@ WITHIN_WORD, BY_PIECE = METHODS = ("within_word", "piece")
 
 
 class Pieces(typing.NamedTuple):
-    """A text, cut into pieces.
+    """A text, cut into pieces."""
 
-    Attributes:
-        ids: int32 [n], without special tokens around them.
-        word_ends: Where the word ends that each piece is of, int [n].
-        is_scored: Which of them count, bool [n].
-    """
-
-    ids: np.ndarray
-    word_ends: np.ndarray
-    is_scored: np.ndarray
+    ids: np.ndarray  # int32 [n], without special tokens around them
+    word_ends: np.ndarray  # where the word ends that each piece is of, int [n]
+    is_scored: np.ndarray  # which of them count, bool [n]
 
 
 def cut_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Pieces]:
@@ -49,15 +43,9 @@ def cut_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Pieces]:
 def masked_queries(
     pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int, method: str = WITHIN_WORD
 ) -> collections.abc.Iterator[Query]:
-    """Yields an input for each piece that counts, in which it is masked.
+    """Yields an input for each piece that counts, in which it is masked, maybe with the later pieces of its word.
 
     Of a text that is longer than the model reads, it stands in the middle of as many pieces as there is room for.
-
-    Args:
-        pieces: Of the text.
-        tokenizer: What it was cut by.
-        max_seq_length: Longest input.
-        method: "within_word", where the later pieces of the same word are masked too, or "piece".
     """
     vocabulary, count = tokenizer.vocabulary, len(pieces.ids)
     cls, sep, mask = (vocabulary.id_of(token) for token in (CLS, SEP, MASK))
@@ -77,11 +65,6 @@ def causal_queries(pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int) ->
     count: that [SEP] ends a document says nothing of a sentence. Of a longer text each further input begins with [CLS]
     too, and the pieces that count in it are those that the input before did not reach, behind at least half as many as
     the model reads.
-
-    Args:
-        pieces: Of the text.
-        tokenizer: What it was cut by.
-        max_seq_length: Longest input.
     """
     cls, count = tokenizer.vocabulary.id_of(CLS), len(pieces.ids)
     begin = done = 0

@@ -15,16 +15,9 @@ from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 class Scorer:
-    """Scores pieces of texts by one model.
+    """Scores pieces of texts by one model, which tells the piece that comes next (`is_causal`) or is masked.
 
-    Args:
-        model: The model.
-        tokenizer: Its tokenizer.
-        max_seq_length: Longest input in pieces.
-        is_causal: Whether it has learnt which piece comes next; else, which one is masked.
-
-    Raises:
-        InputError: The vocabulary lacks a special token that inputs need.
+    Raises InputError if the vocabulary lacks a special token that inputs need.
     """
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer, max_seq_length: int, is_causal: bool):
@@ -35,8 +28,7 @@ class Scorer:
     def check_method(self, method: str | None) -> str:
         """Returns which pieces are masked with the one that is scored, by default the later ones of its word.
 
-        Raises:
-            InputError: There is no such method, or nothing is masked.
+        Raises InputError if there is no such method, or nothing is masked.
         """
         if self.is_causal and method is not None:
             raise InputError(
@@ -92,11 +84,7 @@ def count_characters(text: str) -> int:
 
 
 def check_scorable(tokenizer: Tokenizer, texts: list[str]) -> None:
-    """Checks that each text has something to score, and no mask.
-
-    Raises:
-        InputError: One is empty, holds nothing but characters that the tokenizer removes, or has a "[MASK]".
-    """
+    """Raises InputError if a text has a mask or nothing to score: it is empty, or the tokenizer removes all of it."""
     for number, text in enumerate(texts):
         if MASK in text:
             raise InputError(

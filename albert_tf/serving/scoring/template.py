@@ -12,17 +12,11 @@ TEXT, ANSWER = PLACES = ("{text}", "{answer}")
 
 
 class Filled(typing.NamedTuple):
-    """A template with both its places filled.
-
-    Attributes:
-        text: The whole.
-        begin: Where the answer begins in it.
-        end: Where it ends.
-    """
+    """A template with both its places filled."""
 
     text: str
-    begin: int
-    end: int
+    begin: int  # where the answer begins in the text
+    end: int  # where it ends
 
 
 class Template:

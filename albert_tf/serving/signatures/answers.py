@@ -9,24 +9,17 @@ from albert_tf.finetuning import QuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
-from albert_tf.serving.signatures.ragged import code_points, count_up, slices, substrings
+from albert_tf.serving.signatures.ragged import count_up, slices, substrings
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 
 class _Windows(typing.NamedTuple):
-    """Parts of texts, those of one text one after the other, each int32 [W].
+    """Parts of texts, those of one text one after the other, each int32 [W]."""
 
-    Attributes:
-        rows: Which text each is of.
-        begins: Its first piece in the text.
-        ends: The piece behind its last one.
-        positions: Where its first piece stands in the input.
-    """
-
-    rows: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    positions: tf.Tensor
+    rows: tf.Tensor  # which text each is of
+    begins: tf.Tensor  # its first piece in the text
+    ends: tf.Tensor  # the piece behind its last one
+    positions: tf.Tensor  # where its first piece stands in the input
 
 
 class AnswerSignatures(Signatures):
@@ -58,18 +51,10 @@ class AnswerSignatures(Signatures):
         return self._choose(context, score, begin, end, tf.math.segment_min(found["null_score"], windows.rows))
 
     def _best_of_windows(self, windows, numbers, num_overlapping, outputs, offsets):
-        """Returns the best span of each of G windows, [G] each.
+        """Returns the best span of each of G of all windows, [G] each, given their numbers, int32 [G].
 
-        Args:
-            windows: All windows.
-            numbers: int32 [G], which of them are asked for.
-            num_overlapping: As `_num_overlapping` returns it.
-            outputs: The task's for the G windows.
-            offsets: The characters that the pieces of each text stand for, [N, (pieces)] each.
-
-        Returns:
-            `score` and `null_score` float32, what speaks for the span and what for none; `begin` and `end` int32, its
-            characters in the text.
+        `score` and `null_score` float32 say what speaks for the span and what for none; `begin` and `end` int32 are its
+        characters in the text. `offsets` are the characters that each text's pieces stand for, [N, (pieces)] each.
         """
         of_group = _Windows(*(tf.gather(values, numbers) for values in windows))
         firsts, lasts, scores, null_scores = self._spans(of_group, outputs)
@@ -97,7 +82,8 @@ class AnswerSignatures(Signatures):
             has_answer &= null_odds <= self._task.null_threshold
             more = {"null_odds": null_odds}
         rows = tf.range(tf.size(context))
-        answer = substrings(code_points(context), rows, *(tf.where(has_answer, place, 0) for place in (begin, end)))
+        characters = tf.strings.unicode_decode(context, "UTF-8")
+        answer = substrings(characters, rows, *(tf.where(has_answer, place, 0) for place in (begin, end)))
         places = {name: tf.where(has_answer, place, -1) for name, place in (("begin", begin), ("end", end))}
         return {"answer": answer, **places, "score": score, **more}
 
@@ -169,16 +155,10 @@ def _spans_found(windows, outputs):
 
 
 def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
-    """Returns which spans lie in their window, and have more around them there than in the other windows of the text.
+    """Returns which spans of G of all windows lie in their window, and have more around them there than in others of
+    the text.
 
-    See `spans_with_most_context`. Only windows nearby can hold the span, too.
-
-    Args:
-        windows: All windows.
-        numbers: int32 [G], which of them the spans are of.
-        num_overlapping: As `_num_overlapping` returns it.
-        firsts: int32 [G, C], the first piece of each span in its text.
-        lasts: int32 [G, C], the last piece.
+    See `spans_with_most_context`. Only windows nearby can hold the span, too. First and last pieces are int32 [G, C].
     """
 
     def context(numbers):

@@ -8,30 +8,18 @@ from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.ragged import (
-    code_points,
-    count_up,
-    differs_from_before,
-    is_space,
-    slices,
-    substrings,
-)
+from albert_tf.serving.signatures.ragged import count_up, is_space, slices, substrings
+from albert_tf.tokenization.characters import differs
 
 _NO_TYPE = -1
 
 
 class _Units(typing.NamedTuple):
-    """Words or characters of N texts that are tagged, text after text, each int32 [U].
+    """Words or characters of N texts that are tagged, text after text, each int32 [U]."""
 
-    Attributes:
-        rows: Which text each is of.
-        begins: Its first character in the text.
-        ends: The character behind its last one.
-    """
-
-    rows: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
+    rows: tf.Tensor  # which text each is of
+    begins: tf.Tensor  # its first character in the text
+    ends: tf.Tensor  # the character behind its last one
 
 
 class EntitySignatures(Signatures):
@@ -47,12 +35,12 @@ class EntitySignatures(Signatures):
 
     def _find(self, text):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)
-        characters = code_points(text)
+        characters = tf.strings.unicode_decode(text, "UTF-8")
         units, pieces = _read_units(_units_of(characters, self._task.reads_words), *offsets, characters)
         types, are_begins = self._read_tags(pieces, self._tags_of_pieces(ids, units, pieces, characters))
 
         is_inside = types > _NO_TYPE
-        is_first = is_inside & (are_begins | differs_from_before(units.rows) | differs_from_before(types))
+        is_first = is_inside & (are_begins | differs(units.rows) | differs(types))
         rows, begins = (tf.boolean_mask(values, is_first) for values in (units.rows, units.begins))
         # All units of an entity have its number.
         numbers = tf.boolean_mask(tf.cumsum(tf.cast(is_first, tf.int32)) - 1, is_inside)
@@ -71,11 +59,7 @@ class EntitySignatures(Signatures):
     def _tags_of_pieces(self, ids, units, pieces, characters):
         """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts.
 
-        Args:
-            ids: int32 [N, (pieces)].
-            units: U units of the texts.
-            pieces: int32 [U], the piece that each is read from.
-            characters: int32 [N, (characters)].
+        Units are read from `pieces`, int32 [U]; ids are int32 [N, (pieces)], and characters int32 [N, (characters)].
         """
         room = self._max_seq_length - 2
         lengths = tf.cast(ids.row_lengths(), tf.int32)
@@ -98,18 +82,13 @@ class EntitySignatures(Signatures):
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):
-        """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U].
-
-        Args:
-            pieces: int32 [U], the piece that each is read from.
-            tags_of_pieces: int32 [P].
-        """
+        """Returns int32 [U], the type of each unit, -1 for none, and bool [U], whether it begins an entity."""
         labels, tags = self._task.labels, tf.gather(tags_of_pieces, pieces)
         kinds = [label.partition("-")[2] for label in labels]
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
         are_begins = tf.constant([label.startswith("B-") for label in labels])
         # Of the units that one piece holds the first has its tag, and the others go on with it.
-        return tf.gather(types, tags), tf.gather(are_begins, tags) & differs_from_before(pieces)
+        return tf.gather(types, tags), tf.gather(are_begins, tags) & differs(pieces)
 
 
 def _units_of(characters, are_words):
@@ -119,7 +98,7 @@ def _units_of(characters, are_words):
     if not are_words:
         rows, begins = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
         return _Units(rows, begins, begins + 1)
-    is_border = differs_from_before(rows) | differs_from_before(is_part)
+    is_border = differs(rows) | differs(is_part)
     words = tf.boolean_mask(tf.cumsum(tf.cast(is_border & is_part, tf.int32)) - 1, is_part)
     rows, positions = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
     begins, ends = tf.math.segment_min(positions, words), tf.math.segment_max(positions, words) + 1
@@ -127,19 +106,12 @@ def _units_of(characters, are_words):
 
 
 def _characters_around(units, pieces, num_pieces, characters):
-    """Returns what `characters_around` of `finetuning.entities.alignment` does, of each of P pieces: int32 [P, 2, 5].
-
-    Args:
-        units: U units of the texts.
-        pieces: int32 [U], the piece that each is read from.
-        num_pieces: P.
-        characters: int32 [N, (characters)].
-    """
+    """Returns what `characters_around` of `finetuning.entities.alignment` does of each of P pieces, int32 [P, 2, 5]."""
     spaces = tf.fill([characters.nrows(), REACH], ord(" "))
     padded = tf.concat([spaces, characters, spaces], axis=1)
     starts = tf.gather(tf.cast(padded.row_starts(), tf.int32), units.rows)
-    is_first = differs_from_before(pieces)
-    is_last = tf.reverse(differs_from_before(tf.reverse(pieces, [0])), [0])
+    is_first = differs(pieces)
+    is_last = tf.reverse(differs(tf.reverse(pieces, [0])), [0])
     places = [tf.boolean_mask(starts + units.begins, is_first), tf.boolean_mask(starts + units.ends - 1, is_last)]
     around = tf.gather(padded.values, tf.stack(places, axis=1)[..., None] + tf.range(CHARACTERS_SHAPE[1]))
     return tf.scatter_nd(tf.boolean_mask(pieces, is_first)[:, None], around, [num_pieces, *CHARACTERS_SHAPE])
@@ -148,13 +120,7 @@ def _characters_around(units, pieces, num_pieces, characters):
 def _read_units(units, piece_begins, piece_ends, characters):
     """Returns the units that are read, and the first piece that holds a character of each, int32 [U].
 
-    See `pieces_of_spans` in `tokenization.encoding`.
-
-    Args:
-        units: Units of N texts.
-        piece_begins: int [N, (pieces)], where each of the P pieces begins in its text.
-        piece_ends: int [N, (pieces)], where each ends.
-        characters: int32 [N, (characters)].
+    See `pieces_of_spans` in `tokenization.encoding`. Pieces begin and end in their texts, int [N, (pieces)].
     """
     # Counted through all texts, so that one search does for all.
     starts = tf.cast(characters.row_starts(), tf.int32)

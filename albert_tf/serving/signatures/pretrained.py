@@ -54,16 +54,14 @@ class PretrainedSignatures(Signatures):
         batch = self._inputs.pack(ids)
         length = tf.shape(batch["input_ids"])[1]
         begins, ends = (_beside_special_tokens(values, length) for values in offsets)
+        states = compute_by_length(lambda group: {"states": self._encode(group)["sequence_output"]}, batch)["states"]
         return {
             "pieces": self._pieces(batch["input_ids"], batch["input_mask"]),
             "begins": begins,
             "ends": ends,
-            "embeddings": compute_by_length(self._states_of_group, batch)["states"],
+            "embeddings": states,
             LENGTHS: tf.reduce_sum(batch["input_mask"], axis=1),
         }
-
-    def _states_of_group(self, batch):
-        return {"states": self._encode(batch)["sequence_output"]}
 
     def _fill_mask(self, text):
         batch, positions = self._inputs.encode_masked(text)

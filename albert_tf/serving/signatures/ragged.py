@@ -9,14 +9,7 @@ _SPACES = [code_point for code_point in range(0x3001) if re.match(r"\s", chr(cod
 
 
 def slices(values: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.RaggedTensor:
-    """Returns parts of rows, [M, (values)].
-
-    Args:
-        values: [N, (values)].
-        rows: int [M], the row of each part.
-        begins: int [M], where it begins in its row.
-        ends: int [M], where it ends, not below `begins`.
-    """
+    """Returns parts of rows of values [N, (values)], [M, (values)]: their rows, begins and ends there, int [M] each."""
     starts = tf.gather(tf.cast(values.row_starts(), tf.int32), rows)
     positions = tf.ragged.range(starts + begins, starts + ends)
     return positions.with_values(tf.gather(values.values, positions.values))
@@ -26,11 +19,6 @@ def count_up(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns for each of `counts` int32 [N] its index as often as it says, and 0, 1, ... beside: int32 [M] each."""
     numbers = tf.ragged.range(counts)
     return tf.cast(numbers.value_rowids(), tf.int32), numbers.values
-
-
-def code_points(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the characters of texts string [N], int32 [N, (characters)]; what is no UTF-8 is U+FFFD."""
-    return tf.strings.unicode_decode(texts, "UTF-8")
 
 
 def substrings(characters: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
@@ -43,8 +31,3 @@ def is_space(characters: tf.Tensor) -> tf.Tensor:
     spaces = tf.constant(_SPACES)
     places = tf.minimum(tf.searchsorted(spaces, characters), len(_SPACES) - 1)
     return tf.equal(tf.gather(spaces, places), characters)
-
-
-def differs_from_before(values: tf.Tensor) -> tf.Tensor:
-    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
-    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)

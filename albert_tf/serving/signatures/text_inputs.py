@@ -8,33 +8,20 @@ from albert_tf.tokenization.vocabulary import MASK
 
 
 class TextInputs:
-    """Encodes strings for a model, padded to the longest of a batch and no further.
-
-    Args:
-        tokenizer: Its vocabulary must hold the special tokens.
-        max_seq_length: Longest input in pieces; what is longer is cut, of pairs the longer text first.
-    """
+    """Encodes strings, padded to the longest of a batch and no further; too long ones are cut, of pairs the longer."""
 
     def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
         self._tokenizer, self._max_seq_length = tokenizer, max_seq_length
 
     def encode(self, *texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the encoder's inputs, int32 [N, S] each, of texts or pairs of texts.
-
-        Args:
-            *texts: One or two string tensors [N].
-        """
+        """Returns the encoder's inputs, int32 [N, S] each, of texts or pairs of texts, string [N]."""
         return self.pack(*(self._tokenizer.encode_ids(text) for text in texts))
 
     def encode_masked(self, text: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.RaggedTensor]:
-        """Encodes texts in which each "[MASK]" stands for a piece that is not known.
+        """Encodes texts string [N] in which each "[MASK]" stands for a piece that is not known.
 
-        Args:
-            text: string [N].
-
-        Returns:
-            The encoder's inputs, int32 [N, S], and the positions of the masks that were not cut off, int32
-            [N, (masks)].
+        Returns the encoder's inputs, int32 [N, S], and the positions of the masks that were not cut off, int32 [N,
+        (masks)].
         """
         vocabulary = self._tokenizer.vocabulary
         vocabulary.require(MASK)

@@ -26,11 +26,7 @@ def has_kiwi() -> bool:
 
 
 def require_kiwi(morphemes: str) -> None:
-    """Checks that what `morphemes` needs is installed.
-
-    Raises:
-        InputError: kiwipiepy is needed and missing.
-    """
+    """Raises InputError if kiwipiepy is needed for `morphemes` and missing."""
     if morphemes != "none" and not has_kiwi():
         raise InputError(
             f"`morphemes={morphemes}` needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "
@@ -39,13 +35,9 @@ def require_kiwi(morphemes: str) -> None:
 
 
 class MorphemeBorders:
-    """Finds borders on the text as it is written, not on kiwi's normalised forms.
+    """Finds borders on the text as it is written, not on kiwi's normalised forms; raises InputError without kiwipiepy.
 
-    Args:
-        morphemes: "kiwi": before josa, endings and the copula 이다; "noun_josa": only between a noun and a josa.
-
-    Raises:
-        InputError: kiwipiepy is not installed.
+    "kiwi" marks them before josa, endings and the copula 이다; "noun_josa" only between a noun and a josa.
     """
 
     def __init__(self, morphemes: str):

@@ -31,16 +31,11 @@ _ROWS = (
 
 
 def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable[str]) -> dict:
-    """Encodes a text and counts.
+    """Encodes a text and returns numbers by name; raises InputError if it holds no words.
 
-    Words are the tokenizer's: where punctuation is split, each mark is one. Averages leave unknown words out.
-
-    Returns:
-        Numbers by name. The share of josa borders (between a noun and its josa, as kiwipiepy sees
-        it) that are borders of pieces is None without kiwipiepy, and where there are none.
-
-    Raises:
-        InputError: The text holds no words.
+    Words are the tokenizer's: where punctuation is split, each mark is one. Averages leave unknown words out. The share
+    of josa borders (as kiwipiepy sees them) that are borders of pieces is None without kiwipiepy, and where there are
+    none.
     """
     counts = _Counts(tokenizer)
     lines = iter(lines)

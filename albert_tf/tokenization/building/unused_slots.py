@@ -15,15 +15,9 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
     """Returns a tokenizer with pieces in the place of its first [unused] slots, and behind all others.
 
     Its identity is another one, because text that holds such a piece has other ids from now on. A model takes it by
-    `init_checkpoint` of pre-training, which carries over what it knows (see `carry_pieces`).
-
-    Args:
-        tokenizer: The tokenizer.
-        pieces: As a vocabulary file has them: with ## or _ where the scheme asks for it.
-
-    Raises:
-        InputError: There are none, or one of them can't be a piece: it is named twice, is one already, is reserved, too
-            long, or such that no text leads to it.
+    `init_checkpoint` of pre-training, which carries over what it knows (see `carry_pieces`). Pieces are spelled as in a
+    vocabulary file, with ## or _ where the scheme asks for it. Raises InputError if there are none, or one can't be a
+    piece.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:

@@ -34,12 +34,10 @@ _WORDS_PER_STRING = 1000
 
 
 def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
-    """Returns the characters that are pieces whether or not the text holds them, as the tokenizer normalises them.
+    """Returns the characters that are pieces in any case, as the tokenizer of these settings normalises them.
 
-    Args:
-        alphabet: "frequent": none; "basic": printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...); "ks_x_1001":
-            these and the 2,350 syllables of KS X 1001; "all": these and all 11,172 Hangul syllables.
-        **tokenizer_settings: As for `KoreanWordPieceTokenizer`.
+    By alphabet these are for "frequent" none; "basic" printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...);
+    "ks_x_1001" these and the 2,350 syllables of KS X 1001; "all" these and all 11,172 Hangul syllables.
     """
     return set("".join(count_words([" ".join(map(chr, _ALPHABETS[alphabet]))], **tokenizer_settings)))
 
@@ -58,22 +56,13 @@ def train_vocabulary(
 
     In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
     Every character of the alphabet is a piece at the start of a word and inside one, so a word is unknown only if it
-    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
-    same counts and settings give the same vocabulary.
+    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size, beyond
+    `num_unused`. The same counts and settings give the same vocabulary.
 
-    Args:
-        word_counts: How often each word occurs; merges never cross a `BORDER` in a word.
-        vocab_size: Number of pieces.
-        wordpiece_scheme: "continuation" or "end_of_word".
-        limit_alphabet: How many characters of the text, the most frequent, are in the alphabet.
-        num_unused: Least number of [unused] slots.
-        min_frequency: Pairs that occur less often are not merged.
-        prune: Drop merges that are only steps on the way to longer ones, so that the tokenizer uses them for no word of
-            the text, and take the next merges instead.
-        required: Further characters of the alphabet.
-
-    Raises:
-        InputError: There are no words, or `vocab_size` can't hold the alphabet.
+    Merges never cross a `BORDER` in a word, and pairs that occur less often than `min_frequency` are not merged. The
+    alphabet is the `limit_alphabet` most frequent characters of the text, and those `required`. With `prune`, merges
+    are dropped that are only steps on the way to longer ones, so that the tokenizer uses them for no word of the text,
+    and the next ones taken instead. Raises InputError if there are no words, or `vocab_size` can't hold the alphabet.
     """
     if not word_counts:
         raise InputError("the text contains no words to build a vocabulary from")
@@ -108,10 +97,7 @@ def _most_frequent_characters(word_counts, limit_alphabet):
 
 
 def _count_segments(word_counts, known):
-    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters.
-
-    Words that are too long for the tokenizer teach nothing.
-    """
+    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters."""
     counts = collections.Counter()
     for word, count in word_counts.items():
         segments = word.split(BORDER)

@@ -20,13 +20,7 @@ def sample_numbers(
 ) -> tuple[np.ndarray, int]:
     """Draws a uniform sample of lines in one pass (reservoir sampling) and keeps their numbers only.
 
-    Args:
-        lines: Any strings.
-        max_lines: Size of the sample; all lines if there are no more.
-        random_seed: Decides, with the number of lines, which are drawn.
-
-    Returns:
-        int64 numbers of the lines drawn, from 0 and ascending, and how many lines there are.
+    Returns int64 numbers of at most `max_lines` lines drawn, from 0 and ascending, and how many lines there are.
     """
     random = np.random.default_rng(random_seed)
     reservoir = np.arange(max_lines)
@@ -56,17 +50,11 @@ def count_words(
     report=lambda line: None,
     **tokenizer_settings,
 ) -> collections.Counter:
-    """Counts the words of a text, normalised and split as the tokenizer will do it.
+    """Counts the words of a text, normalised and split as a tokenizer of the settings will do it.
 
-    Args:
-        lines: Any strings.
-        morphemes: One of `MORPHEME_CHOICES`; with any but "none", words hold `BORDER` where merges must not cross.
-        max_different_words: With more than these, the rarest so far are forgotten until half of them are left.
-        report: Called with a line of text where words were forgotten.
-        **tokenizer_settings: As for `KoreanWordPieceTokenizer`.
-
-    Raises:
-        InputError: `morphemes` needs a library that is not installed.
+    Unless `morphemes` is "none", words hold `BORDER` where merges must not cross. With more than `max_different_words`,
+    the rarest so far are forgotten until half of them are left, and `report` is called with a line of text. Raises
+    InputError if `morphemes` needs a library that is not installed.
     """
     splitter = KoreanWordPieceTokenizer(Vocabulary([UNK]), **tokenizer_settings)
     borders = None if morphemes == "none" else MorphemeBorders(morphemes)
@@ -89,13 +77,9 @@ def count_words(
 
 
 def join_counts(counts: list[collections.Counter], shares: list[float]) -> collections.Counter:
-    """Returns the words of several texts together, as if each text were a share of all.
+    """Returns the words of several texts together, as if each were its share of all; the shares add up to 1.
 
     The text that is more than its share counts as it is, and the others count more than once.
-
-    Args:
-        counts: Of the words of each text, which has some.
-        shares: How much of all each text is to be; they add up to 1.
     """
     factors = [share / text.total() for text, share in zip(counts, shares)]
     joined = collections.Counter()

@@ -34,12 +34,7 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 class Engine(tf.Module):
     """Encodes texts. Whoever saves a graph that uses it must keep it as an attribute.
 
-    Args:
-        content: The bytes of a model.
-        source: Where they come from; named in errors.
-
-    Raises:
-        InputError: SentencePiece can't use the model.
+    Raises InputError, which names the source, if SentencePiece can't use the content, the bytes of a model.
     """
 
     def __init__(self, content: bytes, source: str):

@@ -40,17 +40,11 @@ _MESSAGES = {
 
 
 class Piece(typing.NamedTuple):
-    """One piece of a model.
+    """One piece of a model."""
 
-    Attributes:
-        text: What it matches, spaces as `SPACE_MARK`.
-        score: Its logarithmic probability.
-        type: `NORMAL`, `UNKNOWN`, `CONTROL` or another.
-    """
-
-    text: str
-    score: float
-    type: int
+    text: str  # what it matches, spaces as `SPACE_MARK`
+    score: float  # its logarithmic probability
+    type: int  # `NORMAL`, `UNKNOWN`, `CONTROL` or another
 
 
 @dataclasses.dataclass(frozen=True)

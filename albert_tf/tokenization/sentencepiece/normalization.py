@@ -13,9 +13,16 @@ import unicodedata
 
 import tensorflow as tf
 
-from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.characters import (
+    Characters,
+    characters_of,
+    differs,
+    dropped,
+    end_words_in_sigma,
+    lower_case,
+    replaced,
+)
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
-from albert_tf.tokenization.lower_case import end_words_in_sigma
 
 _SPACE, _QUOTATION_MARK = map(ord, ' "')
 _GRAVE, _APOSTROPHE = map(ord, "`'")
@@ -28,26 +35,15 @@ _PAIR_OF_MARKS = ".*(``|'').*"
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceOptions:
-    """Switches of the normalisation, each independent of the others.
+    """Switches of the normalisation, each independent of the others."""
 
-    Attributes:
-        lower_case: Map letters to lower case.
-        strip_accents: Take characters apart (NFKD), and drop combining marks.
-        normalize_quotes: Make `` and '' a quotation mark.
-    """
-
-    lower_case: bool = True
-    strip_accents: bool = True
-    normalize_quotes: bool = False
+    lower_case: bool = True  # map letters to lower case
+    strip_accents: bool = True  # take characters apart (NFKD), and drop combining marks
+    normalize_quotes: bool = False  # make `` and '' a quotation mark
 
 
 class SentencePieceNormalizer:
-    """Normalises texts with TensorFlow ops.
-
-    Args:
-        options: The switches.
-        lowers_first: Whether letters are lower-cased before all else, too, each by itself.
-    """
+    """Normalises texts with TensorFlow ops; `lowers_first` lower-cases letters before all else, too, each by itself."""
 
     def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
         self._options, self._lowers_first = options, lowers_first and options.lower_case
@@ -71,14 +67,14 @@ class SentencePieceNormalizer:
         """Returns the characters of normalised texts, and which of the texts as given they stand for."""
         characters = characters_of(texts)
         if self._lowers_first:
-            characters = replaced(characters, _lower_case())
+            characters = replaced(characters, lower_case())
         characters = _collapse_spaces(characters)
         if self._options.normalize_quotes:
             characters = _join_pairs_of_marks(characters)
         if self._options.strip_accents:
             characters = _strip_accents(characters)
         if self._options.lower_case:
-            characters = replaced(end_words_in_sigma(characters), _lower_case())
+            characters = replaced(end_words_in_sigma(characters), lower_case())
         return characters
 
     def _normalize_any(self, texts):
@@ -128,11 +124,6 @@ def _strip_accents(characters):
 @functools.cache
 def _spaces():
     return KindOfCharacter(lambda character: int(character.isspace()))
-
-
-@functools.cache
-def _lower_case():
-    return Replacement(str.lower)
 
 
 @functools.cache

@@ -20,12 +20,7 @@ _ALL = 1 << 20
 
 
 class NumberCommas:
-    """Cuts the pieces of encoded texts.
-
-    Args:
-        vocabulary: The pieces.
-        engine: Encodes with the model.
-    """
+    """Cuts the pieces of encoded texts; what is before a comma is encoded by the engine."""
 
     def __init__(self, vocabulary: SentencePieceVocabulary, engine: Engine):
         parts = [[(piece_id, 0, _ALL)] for piece_id in range(len(vocabulary))]
@@ -49,13 +44,7 @@ class NumberCommas:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def split_spans(self, ids: tf.Tensor, splits: tf.Tensor, spans: Spans) -> tuple[tf.Tensor, tf.Tensor, Spans]:
-        """Returns ids int32 [P], int64 [N + 1] and spans with those of the parts of cut pieces in their place.
-
-        Args:
-            ids: int32 [P].
-            splits: int64 [N + 1], where the pieces of each text begin and end.
-            spans: Of the P pieces.
-        """
+        """Returns ids int32 [P], texts' splits int64 [N + 1] and spans, with the parts of cut pieces in their place."""
 
         def split():
             places, sources, new_splits = self._cut(ids, splits)
@@ -89,11 +78,7 @@ def ends_in_number_comma(piece: str) -> bool:
 def _parts(piece, stem, ids, vocabulary):
     """Returns (id, first character, character behind the last) of each part of a piece, its mark of a space left out.
 
-    Args:
-        piece: What is cut.
-        stem: What is before its comma.
-        ids: What the model makes of that by itself, a mark of a space before it.
-        vocabulary: The pieces.
+    The stem is what is before its comma, and `ids` what the model makes of that by itself, a mark of a space before it.
     """
 
     def id_of(text):

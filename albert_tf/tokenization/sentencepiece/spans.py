@@ -14,27 +14,15 @@ _SPACE, _REMOVED, _PART = range(3)
 
 
 class Spans(typing.NamedTuple):
-    """Where the pieces of several texts stand, text after text, each int32 [P].
+    """Where the pieces of several texts stand, text after text, each int32 [P]."""
 
-    Attributes:
-        firsts: The first character of each, counted through all normalised texts.
-        behinds: The character behind its last one, the same for a piece that stands for none.
-        rows: Its text, ascending.
-    """
-
-    firsts: tf.Tensor
-    behinds: tf.Tensor
-    rows: tf.Tensor
+    firsts: tf.Tensor  # the first character of each, counted through all normalised texts
+    behinds: tf.Tensor  # the character behind its last one, the same for a piece that stands for none
+    rows: tf.Tensor  # its text, ascending
 
 
 def spans_of(byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor, characters: Characters) -> Spans:
-    """Returns the spans of pieces of which it is known where they begin and end in bytes of UTF-8.
-
-    Args:
-        byte_begins: int32 [N, (pieces)], counted in each text.
-        byte_ends: The same for where they end.
-        characters: Those of the N normalised texts.
-    """
+    """Returns the spans in normalised texts of pieces that begin and end at bytes, int32 [N, (pieces)]."""
     sizes = 1 + sum(tf.cast(characters.codes >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
     places = tf.concat([[0], tf.cumsum(sizes)], axis=0)  # where characters begin in all texts side by side
     rows = tf.cast(byte_begins.value_rowids(), tf.int32)
@@ -47,13 +35,10 @@ def spans_of(byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor, character
 
 
 def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
-    """Returns spans without spaces, and what is removed from texts, at either end.
+    """Returns spans of P pieces without spaces, and what is removed from texts, at either end.
 
-    Args:
-        spans: Of P pieces; the engine gives a piece all spaces before it, and only the last piece of several that stand
-            for one character has a span that is not empty.
-        characters: The normalised texts.
-        is_space: bool [P], whether a piece is nothing but a space.
+    The engine gives a piece all spaces before it, and only the last piece of several that stand for one character has a
+    span that is not empty. Which pieces are nothing but a space is bool [P].
     """
     kinds = _kinds()(characters.codes)
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")

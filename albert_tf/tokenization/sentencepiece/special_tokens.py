@@ -16,23 +16,15 @@ Columns = tuple[tf.RaggedTensor, ...]
 
 
 class SpecialTokensInText:
-    """Encodes such tokens, and leaves the rest of a text to others.
-
-    Args:
-        ids: Those of the tokens, by how they are spelled; none of them begins with another.
-    """
+    """Encodes such tokens, and leaves the rest of a text to others; no spelling of a token begins with another."""
 
     def __init__(self, ids: collections.abc.Mapping[str, int]):
         self._tokens, self._ids = list(ids), list(ids.values())
         self._pattern = "|".join(map(_escaped, self._tokens))
 
     def encode(self, texts: tf.Tensor, encode: collections.abc.Callable[[tf.Tensor], Columns]) -> Columns:
-        """Returns what `encode` does, with special tokens in their places.
-
-        Args:
-            texts: string [N].
-            encode: Returns ids of texts without special tokens, and maybe the begins and ends of pieces in them, ragged
-                int32 [N, (pieces)] each.
+        """Returns what `encode` does of texts string [N], with special tokens in their places: ids, and maybe begins
+        and ends of pieces, ragged int32 [N, (pieces)] each.
         """
         is_any = tf.reduce_any(tf.strings.regex_full_match(texts, f"(?s).*(?:{self._pattern}).*"))
         return tf.cond(is_any, lambda: self._spliced(_cut(texts, self._pattern), encode), lambda: encode(texts))
@@ -58,17 +50,11 @@ class SpecialTokensInText:
 
 
 class _Parts(typing.NamedTuple):
-    """Texts cut before and behind tokens, so that every other part is a token.
+    """Texts cut before and behind tokens, so that every other part is a token."""
 
-    Attributes:
-        texts: string [N, (parts)].
-        begins: int32 [parts], where each begins in its text.
-        ends: The same for where it ends.
-    """
-
-    texts: tf.RaggedTensor
-    begins: tf.Tensor
-    ends: tf.Tensor
+    texts: tf.RaggedTensor  # string [N, (parts)]
+    begins: tf.Tensor  # int32 [parts], where each begins in its text
+    ends: tf.Tensor  # the same for where it ends
 
 
 def _cut(texts, pattern):

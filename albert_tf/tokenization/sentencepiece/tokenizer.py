@@ -11,11 +11,13 @@ from albert_tf.errors import InputError, quote
 from albert_tf.files import read_json
 from albert_tf.pair_truncation import ODD_TO_SECOND
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
+from albert_tf.tokenization.characters import characters_of
 from albert_tf.tokenization.op_runner import LONE_SURROGATES, OpRunner
-from albert_tf.tokenization.sentencepiece.encoder import SentencePieceEncoder
 from albert_tf.tokenization.sentencepiece.engine import Engine
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, SentencePieceModel
-from albert_tf.tokenization.sentencepiece.normalization import SentencePieceNormalizer, SentencePieceOptions
+from albert_tf.tokenization.sentencepiece.normalization import SentencePieceNormalizer, SentencePieceOptions, texts_of
+from albert_tf.tokenization.sentencepiece.number_commas import NumberCommas
+from albert_tf.tokenization.sentencepiece.spans import in_texts, spans_of, trimmed
 from albert_tf.tokenization.sentencepiece.special_tokens import SpecialTokensInText
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
 
@@ -79,9 +81,7 @@ class SentencePieceTokenizer(Tokenizer):
             model.content if as_it_is else model.with_control_pieces(self.vocabulary.is_reserved), model.source
         )
         normalizer = SentencePieceNormalizer(self.normalization, form == HUGGINGFACE)
-        self._encoder = SentencePieceEncoder(
-            engine, self.vocabulary, None if leaves_texts else normalizer, split_number_commas
-        )
+        self._encoder = _Encoder(engine, self.vocabulary, None if leaves_texts else normalizer, split_number_commas)
         special = {piece: self.vocabulary.id_of(piece) for piece in self.vocabulary.special_pieces}
         self._special_tokens = SpecialTokensInText(special) if self.takes_special_tokens_in_text else None
         self._run = OpRunner()
@@ -131,11 +131,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._special_tokens.encode(texts, self._encoder.encode_with_offsets)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """Encodes many texts and tells where words start; see `Tokenizer`.
-
-        As in the original, a word starts with a space and with a punctuation mark; a space that is a piece of its own
-        belongs to the piece behind it.
-        """
+        """A word starts with a space or a mark, as in the original; a space alone belongs to the next piece."""
         ids = self.encode_ids(texts)
         values, splits = ids.values.numpy(), ids.row_splits.numpy()
         starts = self._starts_word[values]
@@ -168,7 +164,6 @@ class SentencePieceTokenizer(Tokenizer):
         return cls._from_settings(model, settings, path)
 
     def to_dict(self) -> dict:
-        """Returns every setting and the model's hash: what makes two tokenizers the same."""
         return {
             KIND: SENTENCEPIECE,
             **self._switches(),
@@ -211,6 +206,42 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _switches(self):
         return {**dataclasses.asdict(self.normalization), "split_number_commas": self.split_number_commas}
+
+
+class _Encoder:
+    """Normalises texts, unless there is no normalizer, and cuts them into pieces, maybe before number commas, too."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        vocabulary: SentencePieceVocabulary,
+        normalizer: SentencePieceNormalizer | None,
+        split_number_commas: bool,
+    ):
+        self._engine, self._normalizer = engine, normalizer
+        self._mark_id = vocabulary.id_of(SPACE_MARK) if SPACE_MARK in vocabulary else -1
+        self._number_commas = NumberCommas(vocabulary, engine) if split_number_commas else None
+
+    def encode_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns ids of texts string [N], int32 [N, (pieces)]."""
+        ids = self._engine.tokenize(texts if self._normalizer is None else self._normalizer.normalize(texts))
+        return ids if self._number_commas is None else self._number_commas.split(ids)
+
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns ids of texts string [N], and where their pieces begin and end in them, int32 [N, (pieces)] each.
+
+        The span of a piece holds no space and nothing that is removed at either end; a space by itself has an empty
+        span before what follows it. Where several pieces stand for parts of one character, all have its span.
+        """
+        characters = characters_of(texts) if self._normalizer is None else self._normalizer.characters(texts)
+        ids, byte_begins, byte_ends = self._engine.tokenize_with_offsets(texts_of(characters, tf.size(texts)))
+        spans = trimmed(spans_of(byte_begins, byte_ends, characters), characters, tf.equal(ids.values, self._mark_id))
+        values, splits = ids.values, ids.row_splits
+        if self._number_commas is not None:
+            values, splits, spans = self._number_commas.split_spans(values, splits, spans)
+        return tuple(
+            tf.RaggedTensor.from_row_splits(column, splits) for column in (values, *in_texts(spans, characters))
+        )
 
 
 def _with_surrogates(text, begins, ends):

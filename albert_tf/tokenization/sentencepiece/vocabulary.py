@@ -9,15 +9,9 @@ _OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>", "<s>"), SEP: ("<sep>", "</s>"), 
 
 
 class SentencePieceVocabulary(Vocabulary):
-    """The pieces of a model, in which special tokens are also known by the names that they have elsewhere.
+    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere.
 
-    Args:
-        model: The model.
-        num_unused: Number of [unused] slots to add behind its pieces.
-        num_separators: How many [SEP] stand between the two texts of a pair.
-
-    Raises:
-        InputError: A special token is missing, or a piece occurs twice.
+    Raises InputError if a special token is missing, or a piece occurs twice.
     """
 
     def __init__(self, model: SentencePieceModel, num_unused: int = 0, num_separators: int = 1):
