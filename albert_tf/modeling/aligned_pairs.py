@@ -22,14 +22,9 @@ class AlignedPairHead(AlbertLayer):
 
     Of a piece's state h and word embedding w, and of the averages h' and w' of the other text's, weighed by how alike
     the words are, a layer compares [h, h', |h - h'|, h * h', |w - w'|, w * w'] (the first four: Chen et al. 2017,
-    "Enhanced LSTM for natural language inference", formulas 14 and 15). Word embeddings are scaled to length sqrt(E).
-    The averages over either text, in which pieces weigh as much as a further layer finds, are what the logits are read
-    off.
-
-    Args:
-        config: Hyper-parameters.
-        output_size: Number of logits.
-        dropout_prob: Dropout on what is compared and on the averages.
+    "Enhanced LSTM for natural language inference", formulas 14 and 15), with dropout. Word embeddings are scaled to
+    length sqrt(E). The averages over either text, in which pieces weigh as much as a further layer finds, are what the
+    logits are read off, after dropout as well.
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -43,17 +38,11 @@ class AlignedPairHead(AlbertLayer):
         self.dense = Linear(2 * size, output_size, deviation, dtype=policy)
 
     def call(self, states, word_embeddings, input_mask, segment_ids, dropout_seed=None):
-        """Scores pairs; of a single text the second half of what is compared is 0.
+        """Scores pairs, float32 [B, output_size]; of a single text the second half of what is compared is 0.
 
-        Args:
-            states: [B, S, H], the encoder's.
-            word_embeddings: float [B, S, E], of the pieces alone, without their positions.
-            input_mask: int [B, S], or [B, S, S], of which a piece sees itself.
-            segment_ids: int [B, S], 0 for the first text and 1 for the second.
-            dropout_seed: int32 [2] or None.
-
-        Returns:
-            float32 [B, output_size].
+        Takes states [B, S, H], word embeddings float [B, S, E] without their positions, the mask int [B, S], or [B, S,
+        S], of which a piece sees itself, segments int [B, S], 0 for the first text and 1 for the second, and a seed
+        int32 [2].
         """
         compare_seed, dense_seed = split_dropout_seed(dropout_seed, 2)
         texts = both_texts(input_mask, segment_ids)
@@ -87,13 +76,7 @@ def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor
 
 
 def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns word embeddings scaled to a length of sqrt(E), float32 [B, S, E], and their `alignment`.
-
-    Args:
-        word_embeddings: float [B, S, E].
-        is_first: bool [B, S], the pieces of one text.
-        is_second: bool [B, S], those of the other.
-    """
+    """Returns [B, S, E] scaled to a length of sqrt(E), float32, and their `alignment`; texts are bool [B, S]."""
     words = tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
     return words, alignment(words, is_first, is_second)
 
@@ -101,10 +84,7 @@ def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.T
 def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf.Tensor:
     """Returns how much each piece looks at each one of the other text, float32 [B, S, S]; 0 where there is no other.
 
-    Args:
-        words: float32 [B, S, E], of length sqrt(E).
-        is_first: bool [B, S], the pieces of one text.
-        is_second: bool [B, S], those of the other.
+    Takes word embeddings float32 [B, S, E], of length sqrt(E), and which pieces are of which text, bool [B, S].
     """
     cosines = tf.matmul(words, words, transpose_b=True) / words.shape[-1]
     # LiteRT can't do [:, :, None].

@@ -22,16 +22,10 @@ from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linea
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class SelfAttention(AlbertLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2).
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); `neighbors` is what query and key begin as.
 
-    Args:
-        config: Hyper-parameters.
-        rematerializes: Whether the backward pass computes the attention probabilities again rather than keep them.
-        neighbors: What query and key begin as; random numbers if None.
-
-    Attributes:
-        is_one_product: Whether queries, keys and values are one product on a CPU or GPU, which pays where their kernels
-            are put together less often than they are used.
+    Queries, keys and values are one product on a CPU or GPU if `is_one_product`, which pays where their kernels are put
+    together less often than they are used.
     """
 
     def __init__(
@@ -123,15 +117,9 @@ class SelfAttention(AlbertLayer):
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:
-        """Attends from further positions to themselves and to all before them.
+        """Attends from further positions [B, T, H], int32 `columns` [B, T], to themselves and to all before them.
 
-        Args:
-            hidden_states: [B, T, H], of the further positions.
-            columns: int32 [B, T], which positions these are.
-            cache: Of the positions before.
-
-        Returns:
-            What `call` gives for these positions, [B, T, H], and the cache with them.
+        Returns what `call` gives for these positions, [B, T, H], and the cache with them.
         """
         inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
         hidden_size = self._config.hidden_size
@@ -167,11 +155,7 @@ class SelfAttention(AlbertLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class FeedForward(AlbertLayer):
-    """Two linear layers with an activation between them, for each position by itself.
-
-    Args:
-        config: Hyper-parameters.
-    """
+    """Two linear layers with an activation between them, for each position by itself."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)

@@ -8,12 +8,6 @@ from albert_tf.modeling.kernels.shared_weights import Part, using
 
 class Block:
     """One application of a Transformer block: attention, then the feed-forward network, which other blocks may share.
-
-    Args:
-        attention: The first sub-layer.
-        feed_forward: The second one.
-        kernel: As for `SelfAttention`.
-        output_attentions: As for `SelfAttention`.
     """
 
     def __init__(
@@ -31,12 +25,8 @@ class Block:
     def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
 
-        Args:
-            hidden_states: [B, S, H].
-            sees: What positions see: `attention_bias` and `document_ids`, as for `SelfAttention`.
-            seeds: int32 [2] or None for each sub-layer.
-            weights: Those of `parts`.
-            output_positions: As for `SelfAttention`.
+        Takes states [B, S, H], `attention_bias` and `document_ids` as for `SelfAttention`, a seed int32 [2] or None for
+        each sub-layer, and the weights of `parts`.
         """
         attention_seed, feed_forward_seed = seeds
         attention_bias, document_ids = sees

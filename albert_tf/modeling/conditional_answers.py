@@ -19,11 +19,7 @@ IMPOSSIBLE = -1e30
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class ConditionalAnswerHead(AlbertLayer):
-    """Scores first positions, last positions for a given first one, and that there is no answer.
-
-    Args:
-        config: Hyper-parameters; its `classifier_dropout_prob` is that of the last of the three.
-    """
+    """Scores first positions, last ones for a given first one, and that there is no answer, with classifier dropout."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -37,16 +33,10 @@ class ConditionalAnswerHead(AlbertLayer):
         self.null_kernel = self.add_parameter("null_kernel", [size, 1], deviation)
 
     def call(self, states, start_positions, may_answer, dropout_seed=None):
-        """Returns the logits of first positions, of last ones, and of no answer, as the three methods below do.
+        """Returns the logits of first positions, of last ones and of no answer, float32 [B, S], [B, K, S] and [B].
 
-        Args:
-            states: [B, S, H].
-            start_positions: int [B, K], the first positions that last ones are scored for; None for the best one.
-            may_answer: bool [B, S], where an answer can begin and end.
-            dropout_seed: int32 [2] or None.
-
-        Returns:
-            float32 [B, S], [B, K, S] and [B].
+        Takes states [B, S, H], the first positions that last ones are scored for, int [B, K], None for the best one,
+        and where an answer can begin and end, bool [B, S].
         """
         start_logits = self.start_logits(states, may_answer)
         if start_positions is None:
@@ -70,12 +60,7 @@ class ConditionalAnswerHead(AlbertLayer):
         return _masked(self.end(hidden)[..., 0], may_answer[:, None])
 
     def null_logits(self, states, start_logits, dropout_seed=None):
-        """Returns float32 [B], how much speaks for no answer.
-
-        Args:
-            states: [B, S, H].
-            start_logits: float32 [B, S], which weigh the states.
-            dropout_seed: int32 [2] or None.
+        """Returns float32 [B], how much speaks for no answer; `start_logits` float32 [B, S] weigh the states [B, S, H].
         """
         weights = tf.cast(tf.nn.softmax(start_logits), states.dtype)
         begin = tf.squeeze(tf.matmul(weights[:, None], states), axis=1)
@@ -193,9 +178,6 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
 def answer_positions(inputs) -> tf.Tensor:
     """Returns which positions an answer can begin and end at, bool [B, S]: [CLS] and the second text but for its [SEP].
-
-    Args:
-        inputs: The encoder's.
     """
     found = encoder_inputs(inputs)
     mask = found["input_mask"]

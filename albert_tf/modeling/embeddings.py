@@ -14,9 +14,6 @@ class AlbertEmbeddings(AlbertLayer):
 
     With `num_languages` those of languages are added, too (XLM; Conneau and Lample 2019, section 3). The sum is
     normalised, except with `norm_position` "pre": then every block normalises what it reads.
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -107,9 +104,7 @@ def _rows_of_small_table(ids, table):
 def positions_of_pieces(input_ids: tf.Tensor, position_offset: int) -> tf.Tensor:
     """Returns RoBERTa's positions, int32 [B, S] (`create_position_ids_from_input_ids` of fairseq and transformers).
 
-    Args:
-        input_ids: int [B, S]. [PAD] has the id `position_offset` - 1, and that position too.
-        position_offset: Position of the first piece.
+    [PAD] has the id `position_offset` - 1, and that position too; the first piece has `position_offset`.
     """
     pad_id = position_offset - 1
     is_piece = tf.cast(tf.not_equal(input_ids, pad_id), tf.int32)

@@ -258,8 +258,8 @@ class AlbertEncoder(AlbertModel):
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
-        Returns:
-            The hidden states before all blocks and after each, and each block's attention probabilities if asked for.
+        Returns the hidden states before all blocks and after each, and each block's attention probabilities if asked
+        for.
         """
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)

@@ -20,9 +20,6 @@ class MaskedLMHead(AlbertLayer):
 
     With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT); with
     "tied_bias" it has the bias alone (XLM).
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -38,15 +35,8 @@ class MaskedLMHead(AlbertLayer):
             self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
-        """Scores every piece of the vocabulary.
-
-        Args:
-            sequence_output: [B, S, H].
-            word_embeddings: float32 [V, E], the tied table.
-            masked_lm_positions: int [B, P], of the masked pieces; None for the logits that each state tells.
-
-        Returns:
-            float32 [B, P, V], or [B, S, V].
+        """Scores every piece of the table [V, E] at positions [B, P] of states [B, S, H], float32 [B, P, V], or [B, S,
+        V].
         """
         if masked_lm_positions is not None:
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
@@ -63,11 +53,8 @@ class MaskedLMHead(AlbertLayer):
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
         """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
-        Args:
-            sequence_output: [B, P, H], at the masked positions.
-            word_embeddings: float32 [V, E], the tied table.
-            labels: int32 [B, P].
-            weights: float32 [B, P].
+        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32 [B,
+        P].
         """
         states = self.states(sequence_output)
         return tied_cross_entropy(
@@ -91,13 +78,7 @@ class MaskedLMHead(AlbertLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class OutputHead(AlbertLayer):
-    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction.
-
-    Args:
-        config: Hyper-parameters.
-        output_size: Number of logits.
-        dropout_prob: Dropout on the input.
-    """
+    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction."""
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
         super().__init__(**kwargs)
@@ -120,13 +101,8 @@ class OutputHead(AlbertLayer):
 class DenseOutputHead(OutputHead):
     """A layer of its own before the linear one, on the state of [CLS]: how families without a pooler read a text.
 
-    RoBERTa's and ELECTRA's drop out before that layer and after, DistilBERT's after it alone (`*ClassificationHead` of
-    transformers).
-
-    Args:
-        config: Hyper-parameters; `classification_head` names the layer's activation.
-        output_size: Number of logits.
-        dropout_prob: Dropout on the input of both layers.
+    Its activation is what `classification_head` names. RoBERTa's and ELECTRA's drop out before that layer and after,
+    DistilBERT's after it alone (`*ClassificationHead` of transformers).
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -146,9 +122,7 @@ class DenseOutputHead(OutputHead):
 def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
     """Returns the average over the pieces of a text, [B, H] in the dtype of `sequence_output`; computed in float32.
 
-    Args:
-        sequence_output: [B, S, H].
-        input_mask: [B, S], 1 for pieces and 0 for padding; [B, S, S], of which a piece sees itself; None for all 1.
+    The mask is 1 for pieces and 0 for padding, [B, S], or [B, S, S], of which a piece sees itself; None for all 1.
     """
     states = tf.cast(sequence_output, tf.float32)
     if input_mask is None:

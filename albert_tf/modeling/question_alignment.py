@@ -21,9 +21,6 @@ class QuestionAlignment(AlbertLayer):
     Wikipedia to answer open-domain questions", section 3.2, with cosines for its learnt projection). The layer reads
     [w', |w - w'|, w * w'], all of length sqrt(E), begins with zeros, so that a pre-trained encoder first sees what it
     knows, and its output is in units of the root mean square of w.
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -34,12 +31,7 @@ class QuestionAlignment(AlbertLayer):
         self.mix = Linear(3 * size, size, config.initializer_range, kernel, dtype=kwargs.get("dtype"))
 
     def call(self, word_embeddings, input_mask, segment_ids):
-        """Returns word embeddings to encode in place of the given ones, float32 [B, S, E].
-
-        Args:
-            word_embeddings: float32 [B, S, E].
-            input_mask: int [B, S], or [B, S, S], of which a piece sees itself.
-            segment_ids: int [B, S], 0 for the question and 1 for the text.
+        """Returns what to encode in place of word embeddings, float32 [B, S, E]; segment 0 is the question, 1 the text.
         """
         words, weights = align_words(word_embeddings, *both_texts(input_mask, segment_ids))
         aligned = tf.matmul(weights, words)
@@ -58,12 +50,7 @@ def make_question_alignment(config: AlbertConfig, **kwargs) -> QuestionAlignment
 
 
 def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlignment | None) -> dict:
-    """Returns the encoder's inputs, with aligned embeddings in place of ids where there is a layer for it.
-
-    Args:
-        inputs: The encoder's, and others.
-        encoder: Whose word embeddings they are.
-        alignment: What `make_question_alignment` returned.
+    """Returns the encoder's inputs and others, with aligned embeddings in place of ids where there is a layer for it.
     """
     inputs = known_inputs(inputs)
     if alignment is None:
@@ -77,10 +64,6 @@ def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlig
 
 def alignment_with_inputs(alignment: QuestionAlignment | None, symbol) -> list[tuple]:
     """Returns the layer, if there is one, and symbols like what it is called on, as `AlbertModel` needs for a summary.
-
-    Args:
-        alignment: What `make_question_alignment` returned.
-        symbol: Makes a symbol of a shape, `AlbertModel._symbol`.
     """
     if alignment is None:
         return []

@@ -16,11 +16,7 @@ _ROUNDING = 0.05
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class ReplacedTokenHead(AlbertLayer):
-    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra).
-
-    Args:
-        config: Hyper-parameters.
-    """
+    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra)."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -109,16 +105,10 @@ class AlbertForReplacedTokens(AlbertModel):
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
-    """Returns the config of a generator: of the same depth, and narrower.
+    """Returns the config of a generator: of the same depth, and narrower, by a share of the discriminator's width H.
 
-    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra).
-
-    Args:
-        config: Of the discriminator.
-        size: The generator's width as a share of its width H.
-
-    Raises:
-        InputError: The share is not more than 0, more than 1, or no whole number of heads.
+    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra). An
+    InputError unless the share is more than 0, at most 1, and a whole number of heads.
     """
     if not 0 < size <= 1:
         raise InputError(
