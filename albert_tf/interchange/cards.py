@@ -15,14 +15,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def take_card(source: str, target: str, input_path: str, folder: str) -> None:
-    """Writes the card that lies beside a model into the folder that it is converted to, if there is one.
-
-    Args:
-        source: The format that was read.
-        target: The one that is written.
-        input_path: Where the model was read.
-        folder: Where it is written.
-    """
+    """Writes the card that lies beside a model into the folder that it is converted to, if there is one."""
     copy = os.path.join(folder, CARD_FILE)
     if (source, target) == ("albert_tf", "huggingface"):
         card = find_beside_checkpoint(input_path, CARD_FILE)

@@ -50,15 +50,7 @@ _HUB_PREFIX = "module/"
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
-    """Reads a checkpoint, with or without optimizer, of TF-Hub, pre-trained or fine-tuned.
-
-    Args:
-        path: Its folder, or its path without extension.
-        options: What the flags say.
-
-    Raises:
-        InputError: There is no checkpoint or no config, they don't go together, or the model is none of ours.
-    """
+    """Reads a folder or a path without extension: with or without optimizer, of TF-Hub, pre-trained or fine-tuned."""
     checkpoint = _find_checkpoint(path)
     variables = checkpoint_weights(CheckpointReader(checkpoint, suffix=""))
     prefix = _HUB_PREFIX if any(name.startswith(_HUB_PREFIX) for name in variables) else ""
@@ -148,18 +140,7 @@ def _find_task(found, given):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a checkpoint and config that the original's code reads, with the tokenizer.
-
-    Args:
-        model: What to write.
-        folder: Where; empty.
-
-    Returns:
-        Sentences on what was left.
-
-    Raises:
-        InputError: The original does not compute this model.
-    """
+    """Writes a checkpoint and config that the original's code reads, with the tokenizer; returns what was left."""
     config = model.config
     foreign_config.check_head(model, "google")
     if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:

@@ -7,8 +7,7 @@ from albert_tf.modeling.kernels.shared_weights import Part, using
 
 
 class Block:
-    """One application of a Transformer block: attention, then the feed-forward network, which other blocks may share.
-    """
+    """One application of a Transformer block: attention, then the feed-forward network, which other blocks may share."""
 
     def __init__(
         self, attention: SelfAttention, feed_forward: FeedForward, kernel: str, output_attentions: bool = False

@@ -60,8 +60,7 @@ class ConditionalAnswerHead(AlbertLayer):
         return _masked(self.end(hidden)[..., 0], may_answer[:, None])
 
     def null_logits(self, states, start_logits, dropout_seed=None):
-        """Returns float32 [B], how much speaks for no answer; `start_logits` float32 [B, S] weigh the states [B, S, H].
-        """
+        """Returns float32 [B], how much speaks for no answer; `start_logits` float32 [B, S] weigh the states [B, S, H]."""
         weights = tf.cast(tf.nn.softmax(start_logits), states.dtype)
         begin = tf.squeeze(tf.matmul(weights[:, None], states), axis=1)
         hidden = tf.tanh(self.null_transform(tf.concat([begin, states[:, 0]], axis=-1)))
@@ -177,8 +176,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
 
 def answer_positions(inputs) -> tf.Tensor:
-    """Returns which positions an answer can begin and end at, bool [B, S]: [CLS] and the second text but for its [SEP].
-    """
+    """Returns which positions an answer can begin and end at, bool [B, S]: [CLS] and the second text but for its [SEP]."""
     found = encoder_inputs(inputs)
     mask = found["input_mask"]
     mask = (tf.linalg.diag_part(mask) if mask.shape.rank == 3 else mask) > 0

@@ -57,15 +57,13 @@ class EntityFusion(AlbertLayer):
         return bool(tf.reduce_any(tf.convert_to_tensor(self.name_starts_word) > 0))
 
     def find(self, input_ids):
-        """Returns the number of the entity, from 1, that is mentioned from a piece of [B, S] on, int32 [B, S], else 0.
-        """
+        """Returns the number of the entity, from 1, that is mentioned from a piece of [B, S] on, int32 [B, S], else 0."""
         names = Trie._fields
         trie = Trie(*(tf.convert_to_tensor(getattr(self, f"{_TRIE}{name}")) for name in names))
         return find_sequences(trie, trie_sizes(self._config), tf.cast(input_ids, tf.int32))[0]
 
     def vectors(self, entity_ids):
-        """Returns the vectors of numbers from 1, float32 [..., entity_size]; 0, which is none, has that of the first.
-        """
+        """Returns the vectors of numbers from 1, float32 [..., entity_size]; 0, which is none, has that of the first."""
         return tf.gather(tf.convert_to_tensor(self.entity_embeddings), tf.maximum(entity_ids - 1, 0))
 
     def call(self, states, entity_ids):

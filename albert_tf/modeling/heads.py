@@ -35,9 +35,7 @@ class MaskedLMHead(AlbertLayer):
             self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
-        """Scores every piece of the table [V, E] at positions [B, P] of states [B, S, H], float32 [B, P, V], or [B, S,
-        V].
-        """
+        """Scores every piece of the table [V, E] at positions [B, P], float32 [B, P, V], or of all states [B, S, H]."""
         if masked_lm_positions is not None:
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)

@@ -31,8 +31,7 @@ class QuestionAlignment(AlbertLayer):
         self.mix = Linear(3 * size, size, config.initializer_range, kernel, dtype=kwargs.get("dtype"))
 
     def call(self, word_embeddings, input_mask, segment_ids):
-        """Returns what to encode in place of word embeddings, float32 [B, S, E]; segment 0 is the question, 1 the text.
-        """
+        """Returns what to encode in place of word embeddings, float32 [B, S, E]; segment 0 is the question, 1 the text."""
         words, weights = align_words(word_embeddings, *both_texts(input_mask, segment_ids))
         aligned = tf.matmul(weights, words)
         mixed = self.mix(tf.concat([aligned, tf.abs(words - aligned), words * aligned], axis=-1))
@@ -50,8 +49,7 @@ def make_question_alignment(config: AlbertConfig, **kwargs) -> QuestionAlignment
 
 
 def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlignment | None) -> dict:
-    """Returns the encoder's inputs and others, with aligned embeddings in place of ids where there is a layer for it.
-    """
+    """Returns the encoder's inputs and others, with aligned embeddings in place of ids where there is a layer for it."""
     inputs = known_inputs(inputs)
     if alignment is None:
         return inputs
@@ -63,8 +61,7 @@ def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlig
 
 
 def alignment_with_inputs(alignment: QuestionAlignment | None, symbol) -> list[tuple]:
-    """Returns the layer, if there is one, and symbols like what it is called on, as `AlbertModel` needs for a summary.
-    """
+    """Returns the layer, if there is one, and symbols like what it is called on, as `AlbertModel` needs for a summary."""
     if alignment is None:
         return []
     ids = symbol(None, dtype="int32")

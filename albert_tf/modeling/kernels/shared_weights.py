@@ -57,9 +57,7 @@ def using(parts: list[Part], weights: list[Weights]) -> collections.abc.Iterator
 
 
 def read_once(blocks: list[list[Part]], dtype: str) -> list[list[Weights]]:
-    """Returns the weights of each block's parts, in the blocks' order, read once; kernels in `dtype`, others in
-    float32.
-    """
+    """Returns the weights of each block's parts, in their order, read once; kernels in `dtype`, others in float32."""
     parts = {id(part): part for block in blocks for part in block}
     counts = collections.Counter(id(part) for block in blocks for part in block)
     copies = {key: iter(repeat_weights(part.read_weights(), counts[key], dtype)) for key, part in parts.items()}

@@ -29,9 +29,7 @@ def visible_keys(
     is_causal: bool,
     output_positions: tf.Tensor | None,
 ) -> VisibleKeys:
-    """Returns what queries at positions int [B, R], or all, see; the bias is float32 [B, 1, S] or [B, S, S], ids [B,
-    S].
-    """
+    """Returns what queries at positions int [B, R], or all, see; the bias is float32 [B, 1, S] or [B, S, S]."""
     document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
     query_documents = document_ids
     last_keys = None
