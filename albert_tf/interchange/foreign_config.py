@@ -74,7 +74,7 @@ _NOT_OF_CHOICES = (
     *("output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate"),
     *("cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory", "prefill_chunk_size"),
 )
-_DEFAULTS = AlbertConfig(vocab_size=1)
+DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
     *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
@@ -91,6 +91,14 @@ OWN_FIELDS = (
     "question_alignment",
     "character_ngrams",
 )
+
+
+def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
+    """Returns a config of ours; errors begin with the file that says it."""
+    try:
+        return AlbertConfig.from_dict(values)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
 
 
 def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
@@ -123,7 +131,7 @@ def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:
 
 def own_fields(config: AlbertConfig) -> dict[str, typing.Any]:
     """Returns the fields that other libraries have no name for, where they differ from their defaults."""
-    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(_DEFAULTS, name)}
+    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(DEFAULTS, name)}
 
 
 def is_bert(config: AlbertConfig) -> bool:
@@ -153,7 +161,7 @@ def check_architecture(
 
     If `has_position_offset`, its models may begin at another position than 0, and may or may not have a pooler.
     """
-    wanted = {name: getattr(_DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
+    wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
     if has_position_offset:
         wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
         if not config.position_offset:

@@ -113,7 +113,7 @@ def kept_as_ours(
 
 
 def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokenizer, tuple[str, ...]]:
-    """Returns the tokenizer that a model of transformers has here, and what differs; the folder may lack config.json."""
+    """Returns the tokenizer that a model of transformers has here, and what differs; it may lack config.json."""
     config_file = os.path.join(folder, huggingface.CONFIG_FILE)
     config = read_json(config_file, "the model config") if gfile_for(folder).exists(config_file) else {}
     num_pieces = len(read_pieces(os.path.join(folder, VOCABULARY_FILE))[0])

@@ -222,7 +222,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
 
 
 def _family_of(model):
-    """Returns the family that a model is written as, and its config in the words of that; refuses what none computes."""
+    """Returns the family that a model is written as, and its config in its words; refuses what none computes."""
     config = model.config
     if config.model_type != "albert":
         family = FAMILIES[config.model_type]

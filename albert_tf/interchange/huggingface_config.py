@@ -92,10 +92,7 @@ def read_config(
             raise InputError(f"{source}: pad_token_id must be a whole number. Received: {shorten(pad_id)}")
         fields["position_offset"] = pad_id + 1
         fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
-    try:
-        return AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    return foreign_config.make_config(fields, source)
 
 
 def config_values(model: PortableModel, config: AlbertConfig, family: Family, class_name: str) -> dict[str, typing.Any]:

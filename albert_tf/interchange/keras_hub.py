@@ -12,7 +12,6 @@ import h5py
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, first_line, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
@@ -113,10 +112,7 @@ def _read_config(values, own, source):
         raise InputError(f"{source} has no {lacking[0]}; fetch it again")
     fields = {ours: given[theirs] for ours, theirs in _FIELDS.items()}
     fields = {**fields, "attention_probs_dropout_prob": fields["hidden_dropout_prob"], **own}
-    try:
-        config = AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    config = foreign_config.make_config(fields, source)
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(f"{source}: num_layers must be a multiple of num_groups; correct them")
     return config
@@ -158,12 +154,11 @@ def write(model: PortableModel, folder: str) -> list[str]:
     """Writes a preset that `keras_hub.models.AlbertBackbone.from_preset` reads; returns sentences on what was left."""
     foreign_config.check_architecture(model.config, "keras_hub")
     config = foreign_config.with_groups(model.config, "keras_hub")
-    defaults = AlbertConfig(vocab_size=1)
     if config.hidden_act not in ("gelu", "gelu_new"):
         raise InputError(
             f"`to=keras_hub` can't express hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
         )
-    if config.layer_norm_eps != defaults.layer_norm_eps:
+    if config.layer_norm_eps != foreign_config.DEFAULTS.layer_norm_eps:
         raise InputError(f"`to=keras_hub` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(

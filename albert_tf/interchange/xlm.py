@@ -35,7 +35,7 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
 
 
 def their_settings(values: dict[str, typing.Any], config: AlbertConfig) -> dict[str, typing.Any]:
-    """Returns their config of a model with what we say in other words said in theirs; the inverse of `known_settings`."""
+    """Returns their config of a model with what we say in other words in theirs; the inverse of `known_settings`."""
     ours = ("hidden_act", "is_causal", "num_languages", "intermediate_size", "classifier_dropout")
     return {
         **{name: value for name, value in values.items() if name not in ours},

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
-from albert_tf.modeling.layers import AlbertLayer, Linear
+from albert_tf.modeling.layers import ConfiguredLayer, Linear
 
 # Cosines are multiplied with it before the softmax: what is the same word outweighs what is merely alike.
 SHARPNESS = 20.0
@@ -17,7 +17,7 @@ _NOWHERE = -1e9
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlignedPairHead(AlbertLayer):
+class AlignedPairHead(ConfiguredLayer):
     """Aligns, compares and adds up, as Parikh et al. (2016, "A decomposable attention model") do, over ALBERT's states.
 
     Of a piece's state h and word embedding w, and of the averages h' and w' of the other text's, weighed by how alike
@@ -28,8 +28,7 @@ class AlignedPairHead(AlbertLayer):
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._output_size = output_size
         self.dropout_prob = dropout_prob
         size, deviation, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
@@ -66,7 +65,7 @@ class AlignedPairHead(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
-        return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+        return {**super().get_config(), **arguments}
 
 
 def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

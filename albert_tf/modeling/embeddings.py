@@ -5,11 +5,11 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.initializers import sinusoidal_positions
 from albert_tf.modeling.kernels.dropout import dropout
-from albert_tf.modeling.layers import AlbertLayer, LayerNorm
+from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlbertEmbeddings(AlbertLayer):
+class AlbertEmbeddings(ConfiguredLayer):
     """Sum of word, segment and position embeddings (paper, section 3.1; original modeling.py).
 
     With `num_languages` those of languages are added, too (XLM; Conneau and Lample 2019, section 3). The sum is
@@ -17,8 +17,7 @@ class AlbertEmbeddings(AlbertLayer):
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size, stddev = config.embedding_size, config.initializer_range
         self.word_embeddings = self.add_parameter("word_embeddings", [config.vocab_size, size], stddev)
         self.token_type_embeddings = None
@@ -90,10 +89,6 @@ class AlbertEmbeddings(AlbertLayer):
         if inputs_embeds is None:
             return tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         return tf.cast(inputs_embeds, tf.float32)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 def _rows_of_small_table(ids, table):

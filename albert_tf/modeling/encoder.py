@@ -4,9 +4,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling.attention import FeedForward, SelfAttention
+from albert_tf.modeling.attention import Block, FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
-from albert_tf.modeling.block import Block
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention

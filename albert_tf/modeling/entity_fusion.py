@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.mentions.trie import Trie, TrieSizes, find_sequences
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 _TRIE = "name_"
 
@@ -28,7 +28,7 @@ def constants(vectors: np.ndarray, trie: Trie) -> dict[str, np.ndarray]:
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class EntityFusion(AlbertLayer):
+class EntityFusion(ConfiguredLayer):
     """Finds names in ids, and adds to the states where they begin what follows from these and from their vectors.
 
     A new layer knows no name. With names it adds nothing until it has learnt to: its last kernel begins with zeros, so
@@ -36,8 +36,7 @@ class EntityFusion(AlbertLayer):
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size, stddev, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
         self.entity_embeddings = self.add_constant("entity_embeddings", [config.num_entities, config.entity_size])
         for name, shape in trie_sizes(config).shapes().items():
@@ -57,13 +56,13 @@ class EntityFusion(AlbertLayer):
         return bool(tf.reduce_any(tf.convert_to_tensor(self.name_starts_word) > 0))
 
     def find(self, input_ids):
-        """Returns the number of the entity, from 1, that is mentioned from a piece of [B, S] on, int32 [B, S], else 0."""
+        """Returns the number of the entity, from 1, that is mentioned from each piece on, int32 [B, S], else 0."""
         names = Trie._fields
         trie = Trie(*(tf.convert_to_tensor(getattr(self, f"{_TRIE}{name}")) for name in names))
         return find_sequences(trie, trie_sizes(self._config), tf.cast(input_ids, tf.int32))[0]
 
     def vectors(self, entity_ids):
-        """Returns the vectors of numbers from 1, float32 [..., entity_size]; 0, which is none, has that of the first."""
+        """Returns the vectors of numbers from 1, float32 [..., entity_size]; 0, none, has that of the first."""
         return tf.gather(tf.convert_to_tensor(self.entity_embeddings), tf.maximum(entity_ids - 1, 0))
 
     def call(self, states, entity_ids):
@@ -71,7 +70,3 @@ class EntityFusion(AlbertLayer):
         joined = tf.concat([states, tf.cast(self.vectors(entity_ids), self.compute_dtype)], axis=-1)
         told = self.output_dense(self.activation(self.transform(joined)))
         return tf.where(entity_ids[..., None] > 0, states + told, states)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}

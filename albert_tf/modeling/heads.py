@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, LayerNorm, Linear
 
 _DENSE_ACTIVATIONS = {
     "dense_tanh": ACTIVATIONS["tanh"],
@@ -15,7 +15,7 @@ _DENSE_ACTIVATIONS = {
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class MaskedLMHead(AlbertLayer):
+class MaskedLMHead(ConfiguredLayer):
     """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
 
     With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT); with
@@ -23,8 +23,7 @@ class MaskedLMHead(AlbertLayer):
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self.transform = self.layer_norm = self.output_bias = None
         if config.language_model_head == "dense":
             policy = kwargs.get("dtype")
@@ -69,18 +68,13 @@ class MaskedLMHead(AlbertLayer):
             return tf.zeros([self._config.vocab_size])
         return tf.convert_to_tensor(self.output_bias)
 
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
-
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class OutputHead(AlbertLayer):
+class OutputHead(ConfiguredLayer):
     """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction."""
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._output_size = output_size
         self.dropout_prob = dropout_prob
         self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
@@ -92,7 +86,7 @@ class OutputHead(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
-        return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+        return {**super().get_config(), **arguments}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

@@ -57,6 +57,18 @@ class AlbertLayer(tf.keras.layers.Layer):
         return cls(**with_albert_config(config))
 
 
+class ConfiguredLayer(AlbertLayer):
+    """A layer whose first argument is the config of the model."""
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self._config = config
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}
+
+
 def with_albert_config(config: dict) -> dict:
     """Returns a Keras config whose "config", a dictionary, is an `AlbertConfig`."""
     return {**config, "config": AlbertConfig.from_dict(config["config"])} if "config" in config else config

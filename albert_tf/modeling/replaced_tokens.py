@@ -8,19 +8,18 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 # By how many heads a share such as 0.333 may miss a whole number of them.
 _ROUNDING = 0.05
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class ReplacedTokenHead(AlbertLayer):
+class ReplacedTokenHead(ConfiguredLayer):
     """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra)."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         self.transform = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
@@ -29,10 +28,6 @@ class ReplacedTokenHead(AlbertLayer):
     def call(self, sequence_output):
         """Maps [B, S, H] to float32 [B, S], the logits of having been replaced."""
         return tf.cast(self.dense(self.activation(self.transform(sequence_output)))[..., 0], tf.float32)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
