@@ -28,8 +28,7 @@ class Mixture:
         return [share / len(self.turns) for share in self.shares]
 
     def draw(self, seed: tf.Tensor, block: tf.Tensor, batch_size: int) -> tf.Tensor:
-        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed is of all blocks, int64
-        [2].
+        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed of all is int64 [2].
 
         B is the number of examples in a batch over all hosts.
         """

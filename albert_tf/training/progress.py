@@ -1,4 +1,4 @@
-"""What a run tells before it starts, and while it works: a progress line, TensorBoard scalars, metrics.jsonl and a plot of the loss."""
+"""What a run tells: itself before it starts, a progress line, TensorBoard scalars, metrics.jsonl and a plot."""
 
 import json
 import math
