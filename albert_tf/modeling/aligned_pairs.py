@@ -39,9 +39,9 @@ class AlignedPairHead(ConfiguredLayer):
     def call(self, states, word_embeddings, input_mask, segment_ids, dropout_seed=None):
         """Scores pairs, float32 [B, output_size]; of a single text the second half of what is compared is 0.
 
-        Takes states [B, S, H], word embeddings float [B, S, E] without their positions, the mask int [B, S], or [B, S,
-        S], of which a piece sees itself, segments int [B, S], 0 for the first text and 1 for the second, and a seed
-        int32 [2].
+        Takes states [B, S, H], word embeddings float [B, S, E] without their positions, the mask int [B, S], or
+        [B, S, S], of which a piece sees itself, segments int [B, S], 0 for the first text and 1 for the second, and a
+        seed int32 [2].
         """
         compare_seed, dense_seed = split_dropout_seed(dropout_seed, 2)
         texts = both_texts(input_mask, segment_ids)
@@ -75,7 +75,7 @@ def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor
 
 
 def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns [B, S, E] scaled to a length of sqrt(E), float32, and their `alignment`; texts are bool [B, S]."""
+    """Returns embeddings [B, S, E] of length sqrt(E), float32, and their `alignment`; texts are bool [B, S]."""
     words = tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
     return words, alignment(words, is_first, is_second)
 

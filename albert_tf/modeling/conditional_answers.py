@@ -19,7 +19,7 @@ IMPOSSIBLE = -1e30
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class ConditionalAnswerHead(ConfiguredLayer):
-    """Scores first positions, last ones for a given first one, and that there is no answer, with classifier dropout."""
+    """Scores first positions, last ones for a given first one, and, with classifier dropout, that nothing answers."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)

@@ -62,7 +62,7 @@ class EntityFusion(ConfiguredLayer):
         return find_sequences(trie, trie_sizes(self._config), tf.cast(input_ids, tf.int32))[0]
 
     def vectors(self, entity_ids):
-        """Returns the vectors of numbers from 1, float32 [..., entity_size]; 0, none, has that of the first."""
+        """Returns vectors of entities by number, from 1, float32 [..., entity_size]; 0, none, has that of the first."""
         return tf.gather(tf.convert_to_tensor(self.entity_embeddings), tf.maximum(entity_ids - 1, 0))
 
     def call(self, states, entity_ids):

@@ -50,8 +50,8 @@ class MaskedLMHead(ConfiguredLayer):
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
         """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
-        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32 [B,
-        P].
+        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32
+        [B, P].
         """
         states = self.states(sequence_output)
         return tied_cross_entropy(

@@ -78,8 +78,8 @@ def with_albert_config(config: dict) -> dict:
 class Linear(AlbertLayer):
     """inputs [..., input_size] to [..., output_size] in `compute_dtype`: a matrix product and a bias.
 
-    The kernel begins as float32 [input_size, output_size] or a truncated normal, whose standard deviation the range is;
-    the bias is zero.
+    The kernel begins as the float32 [input_size, output_size] that is given, or as a truncated normal, whose standard
+    deviation is `initializer_range`; the bias is zero.
     """
 
     def __init__(

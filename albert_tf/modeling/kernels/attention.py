@@ -20,8 +20,8 @@ PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"
 def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
     """Returns which of `PLAIN`, `PALLAS` and `CUDNN` computes attention in the program that is being traced.
 
-    Of `ATTENTION_CHOICES`, "flash" is the kernels of the device, an InputError if there are none or they can't do it,
-    and "auto" these where they can.
+    Of `ATTENTION_CHOICES`, "flash" is the kernels of the device, and "auto" these where they can; an InputError if
+    "flash" is asked for and the device has no kernels, or they can't do it.
     """
     if attention == "plain":
         return PLAIN

@@ -19,7 +19,7 @@ from albert_tf.compilation.target import optimization_barrier
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops a share of the elements and scales the rest up; the same int32 [2] always drops the same, None nothing."""
+    """Drops a share of the elements and scales the rest up; a seed int32 [2] always drops the same ones, None none."""
     if seed is None or not rate:
         return inputs
 

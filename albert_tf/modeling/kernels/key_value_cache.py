@@ -26,7 +26,7 @@ class KeyValueCache(typing.NamedTuple):
         return cls(tf.zeros(shape, dtype), tf.zeros(shape, dtype))
 
     def written(self, keys: tf.Tensor, values: tf.Tensor, columns: tf.Tensor) -> "KeyValueCache":
-        """Returns the cache with other [B, N, T, head_size] at columns int32 [B, T], of a row no two the same."""
+        """Returns the cache with others, [B, N, T, head_size], at columns int32 [B, T], no two of a row the same."""
         batch_size, num_heads, count, _ = keys.shape
         rows = tf.range(batch_size)[:, None, None, None]
         heads = tf.range(num_heads)[None, :, None, None]

@@ -14,7 +14,7 @@ from albert_tf.compilation.target import is_compiled_whole
 
 
 def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, dtype: str) -> tf.Tensor:
-    """Returns [..., input_size] [input_size, output_size] + [output_size], computed and returned in `dtype`."""
+    """Returns inputs [..., input_size] times kernel [input_size, output_size], plus the bias if any, in `dtype`."""
     kernel = tf.cast(kernel, dtype)
     inputs = tf.cast(inputs, dtype)
     if is_compiled_whole():

@@ -19,8 +19,8 @@ from albert_tf.modeling.kernels.shared_weights import Part, Weights, weights_of
 class QueryKeyValue:
     """The three projections of an attention layer, `Linear` layers of equal size, as one.
 
-    So many columns of queries come before as many of keys and of values, and so on in turn: the hidden size for the
-    whole of each.
+    `columns_together` columns of queries come before as many of keys and of values, and so on in turn: the hidden size
+    for the whole of each.
     """
 
     def __init__(self, layers: list[tf.keras.layers.Layer], columns_together: int):
@@ -43,8 +43,8 @@ class QueryKeyValue:
     def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
         """Returns queries, keys and values [B, S, 3 H], or queries [B, R, H], and keys and values [B, S, 2 H].
 
-        What queries are computed for are the `hidden_states` [B, S, H] themselves, or some positions of them, [B, R,
-        H].
+        What queries are computed for are the `hidden_states` [B, S, H] themselves, or some positions of them,
+        [B, R, H].
         """
         dtype = self._layers[0].compute_dtype
         return [linear(inputs, **weights, dtype=dtype) for inputs, weights in self._operands(queried, hidden_states)]

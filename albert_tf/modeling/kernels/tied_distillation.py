@@ -65,7 +65,7 @@ def tied_distillation(
 
 
 def uncounted_flops(num_rows: int, embedding_size: int, taught_size: int, vocab_size: int) -> int:
-    """Returns the operations of N rows that a compiler misses; sizes are E, and the teacher's has no gradient."""
+    """Returns the operations of N rows that a compiler misses; sizes are E, and of the teacher no gradient is taken."""
     of_student, of_teacher = (
         tied_cross_entropy.uncounted_flops(num_rows, size, vocab_size) for size in (embedding_size, taught_size)
     )
