@@ -22,8 +22,9 @@ class WorkerPool:
     """Runs methods of an object of which every process has its own, made by `make_state`.
 
     With one worker there is no other process: the tasks run here. As a context manager, it ends its processes when it
-    is left, in the middle of a task if need be: no task may depend on being finished. They start at once if TensorFlow
-    has not been used yet, only imported. All that they take and return must be importable by name.
+    is left, in the middle of a task if need be: no task may depend on being finished. Processes start at once if
+    TensorFlow has not been used yet, only imported. What makes the object, and what its methods take and return, must
+    be importable by name.
 
     This process has no thread and no lock of its own, so an interrupt never has to wait.
     """

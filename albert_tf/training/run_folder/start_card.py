@@ -42,7 +42,7 @@ def with_base_model(card: str, base_model: str) -> str:
 
 
 def carried_facts(settings: dict, present_card: str = "", license_name: str | None = None) -> Facts:
-    """Returns the same of a run's card: as asked, or as its present card, or as that of the model begun with."""
+    """Returns what a run's card says of these: as asked, else as its present card, else as that of its start."""
     of_start, present = _facts_of_start(settings), facts_of(present_card)
     named = {_LICENSE: license_name} if license_name is not None else present if _LICENSE in present else of_start
     of_license = {key: named[key] for key in _OF_LICENSE if key in named}
@@ -58,7 +58,7 @@ def license_beside(checkpoint: str) -> Facts:
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     """Returns a sentence if a licence is not the one under which a model has to be shared on that a run learnt from.
 
-    Without one the card has that of the model begun with.
+    Where none is asked for, the card has that of the model begun with.
     """
     of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
     chosen = of_start if license_name is None else [license_name]
