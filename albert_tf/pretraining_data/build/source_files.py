@@ -26,14 +26,14 @@ class SourceReader(CorpusReader):
     sources: list[str] = dataclasses.field(default_factory=list)
 
     def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
-        """Yields the chunks of a file, of a table with the two texts of each pair as a document; see the base class."""
+        """Yields the chunks of a file, of a table with the two texts of each pair as a document."""
         names = languages_of(self.sources[file_index])
         if len(names) == 1:
             return super().chunks(file_index)
         return chunks_of(PairFile(self.paths[file_index], names, self.on_bad_text), file_index)
 
     def source_of(self, file_index: int) -> str:
-        """Returns the language or languages of a file; see the base class."""
+        """Returns the language or languages of a file."""
         return self.sources[file_index]
 
 
