@@ -17,7 +17,7 @@ from albert_tf.pretraining_data.build.mentions import MentionMarks, load_names
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN, written_masking_options
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, Text, find_packing
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
@@ -67,11 +67,6 @@ class BuilderOptions:
         """Whether records tell where pieces lie in mentions of entities."""
         return bool(self.names_sha256)
 
-    @property
-    def packer(self) -> Packing:
-        """What `packing` names."""
-        return find_packing(self.packing, "packing")
-
     def to_dict(self) -> dict:
         """Returns the options by name, as manifests and builds that are not finished hold them."""
         return {**dataclasses.asdict(self), "masking_options": written_masking_options(self.masking_options)}
@@ -90,7 +85,7 @@ class ExampleMaker:
         self._tokenizer, self._options = tokenizer, options
         self._mention_marks = names and MentionMarks(names, tokenizer)
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
-        self._packing = options.packer
+        self._packing = find_packing(options.packing)
         self._unknown_id, *self._special_ids = map(tokenizer.vocabulary.id_of, (UNK, CLS, SEP))
 
     @classmethod

@@ -24,6 +24,7 @@ from albert_tf.pretraining_data.manifest import (
     read_manifest,
     written_options,
 )
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 from albert_tf.rows.bad_rows import counted
 from albert_tf.tokenization import Tokenizer
@@ -73,7 +74,7 @@ def publish(
 
 
 def _make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts):
-    packing = options.packer
+    packing = find_packing(options.packing)
     return {
         "version": albert_tf.__version__,
         "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
@@ -106,7 +107,7 @@ def check_counts(
     if not counts["sentences"]:
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
-        raise BadCorpusError(f"{', '.join(reader.paths)}: {options.packer.what_it_needs}")
+        raise BadCorpusError(f"{', '.join(reader.paths)}: {find_packing(options.packing).what_it_needs}")
     for split, numbers in examples_per_shard.items():
         if not sum(numbers):
             raise BadCorpusError(
@@ -185,7 +186,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
     def total(name):
         return sum(shard[name] for shard in shard_counts)
 
-    packing, is_static = options.packer, is_static_split(split, options)
+    packing, is_static = find_packing(options.packing), is_static_split(split, options)
     description = {
         "files": [os.path.basename(path) for path in paths],
         "masking": ("static" if is_static else "dynamic") if packing.masks_pieces else "none",

@@ -13,6 +13,7 @@ from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE, numbers_of_languages
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
@@ -23,7 +24,7 @@ class ShardWriter:
     """Writes shards."""
 
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
-        self._options, self._packing = options, options.packer
+        self._options, self._packing = options, find_packing(options.packing)
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
         self._languages = numbers_of_languages(options.sources) if options.sources else None
@@ -98,7 +99,7 @@ class ShardWriter:
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
-    return options.packer.masks_pieces and (split == HELD_OUT or options.masking == "static")
+    return find_packing(options.packing).masks_pieces and (split == HELD_OUT or options.masking == "static")
 
 
 def _batches(parts):

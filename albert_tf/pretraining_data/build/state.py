@@ -27,6 +27,7 @@ from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.mentions import save_names
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, WORK_FOLDER, find_old_shards
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import Tokenizer
 
@@ -98,7 +99,7 @@ def _check_mentions(options, names):
         return
     if not options.masking_options.do_whole_word_mask:
         raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
-    if not options.packer.masks_pieces:
+    if not find_packing(options.packing).masks_pieces:
         raise InputError(
             f"pieces of `packing={options.packing}` are not masked, so names have no effect; leave them out"
         )
