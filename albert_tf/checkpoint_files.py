@@ -40,17 +40,10 @@ class DamagedCheckpointError(InputError):
 
 
 class CheckpointReader:
-    """Reads a checkpoint.
+    """Reads a checkpoint, of which a path without extension is given; `shapes` are those of variables by name.
 
-    Args:
-        path: Its path, without extension.
-        suffix: What the names of variables end with and what is left off; nothing in checkpoints of TensorFlow 1.
-
-    Attributes:
-        shapes: The shape of each variable, by name.
-
-    Raises:
-        DamagedCheckpointError: It can't be opened.
+    The suffix is what the names of variables end with and what is left off; nothing in checkpoints of TensorFlow 1. A
+    DamagedCheckpointError if it can't be opened.
     """
 
     def __init__(self, path: str, suffix: str = _VALUE_SUFFIX):
@@ -69,11 +62,7 @@ class CheckpointReader:
         }
 
     def read(self, names) -> dict[str, np.ndarray]:
-        """Returns values by name; TensorFlow compares each with its checksum.
-
-        Raises:
-            DamagedCheckpointError: Some of it can't be read.
-        """
+        """Returns values by name; TensorFlow compares each with its checksum, and what is damaged is an error."""
         try:
             # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
             if self._reader.has_tensor(_OBJECT_GRAPH):
@@ -112,6 +101,11 @@ def find_checkpoints(folder: str) -> list[str]:
     return [found[step] for step in sorted(found)]
 
 
+def newest_checkpoint(folder: str) -> str | None:
+    """Returns the path, without extension, of the newest checkpoint in a folder, None if there is none."""
+    return next(reversed(find_checkpoints(folder)), None)
+
+
 def refuse_trials(folder: str) -> None:
     """Checks that a folder without a model isn't the one around several trials, each with a model of its own."""
     path = os.path.join(folder, TRIALS_FILE)
@@ -136,8 +130,7 @@ def resolve_checkpoint(path: str) -> str | None:
     That is the path itself; in a folder the one that did best on held-out data, or the newest if that is unknown.
     """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
-        newest = next(reversed(find_checkpoints(path)), None)
-        path = find_best_checkpoint(path) or newest or named_newest(path)
+        path = find_best_checkpoint(path) or newest_checkpoint(path) or named_newest(path)
     return path if path and tf.io.gfile.exists(f"{path}.index") else None
 
 
@@ -176,9 +169,7 @@ def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
 def write_large_checkpoint(path: str, values: collections.abc.Mapping[str, np.ndarray]) -> None:
     """Writes the same as `write_checkpoint`, of a large model into several files, without holding all of it at once.
 
-    Args:
-        path: Its path, without extension.
-        values: By name; each is asked for once, and let go of before the next part of the checkpoint is written.
+    Each value is asked for once, and let go of before the next part of the checkpoint is written.
     """
     # TensorFlow describes the objects by their names alone, and so numbers in place of the values will do.
     example = f"{path}_temp/example"
@@ -257,12 +248,7 @@ def named_newest(folder: str) -> str | None:
 
 
 def write_state_file(folder: str, newest: str) -> None:
-    """Writes the file that tf.train.latest_checkpoint(folder) reads, a protocol buffer as text.
-
-    Args:
-        folder: Of the checkpoints.
-        newest: The newest that is whole; later ones are not named.
-    """
+    """Writes what tf.train.latest_checkpoint(folder) reads, a protocol buffer as text; names none after `newest`."""
     found = find_checkpoints(folder)
     names = [os.path.basename(path) for path in found[: found.index(newest) + 1]]
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]

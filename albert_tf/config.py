@@ -307,15 +307,7 @@ class AlbertConfig:
             )
 
     def check_vocab_size(self, num_pieces: int, source: str) -> None:
-        """Checks that model and vocabulary go together.
-
-        Args:
-            num_pieces: Size of the vocabulary.
-            source: Where the vocabulary comes from; named in errors.
-
-        Raises:
-            InputError: They differ in size.
-        """
+        """Checks that model and vocabulary are of one size; errors name where that comes from."""
         if self.vocab_size != num_pieces:
             raise InputError(
                 f"vocab_size in `albert_config_file` is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
@@ -323,14 +315,7 @@ class AlbertConfig:
             )
 
     def check_vocabulary(self, vocabulary: typing.Any) -> None:
-        """Checks that model and vocabulary go together.
-
-        Args:
-            vocabulary: A `Vocabulary`.
-
-        Raises:
-            InputError: They differ in size, or in the id of [PAD] where the model counts positions by it.
-        """
+        """Checks that a `Vocabulary` is of the model's size, and has [PAD] where the model counts positions by it."""
         source = vocabulary.source
         self.check_vocab_size(len(vocabulary), source)
         pad_id = vocabulary.id_of("[PAD]") if "[PAD]" in vocabulary else None

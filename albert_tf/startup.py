@@ -40,11 +40,7 @@ def use_onednn() -> None:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow without its messages, and so that it keeps memory.
-
-    Raises:
-        InputError: It isn't installed.
-    """
+    """Imports TensorFlow without its messages, and so that it keeps memory; an InputError if it isn't installed."""
     keep_memory()
     with without_messages_of_libraries():
         try:
@@ -139,11 +135,7 @@ def _is_not_of_tracing(record):
 
 
 def warn_in_one_line(shown: collections.abc.Callable[[str], str] = str) -> None:
-    """Lets warnings of this library be lines like "warning: ...", without the place in its code.
-
-    Args:
-        shown: Given a warning, returns it as people are to read it.
-    """
+    """Lets warnings of this library be lines "warning: ...", as `shown` returns them, without their place in code."""
     import warnings
 
     package, usual = os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), warnings.formatwarning

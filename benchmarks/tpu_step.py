@@ -33,9 +33,9 @@ from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
 from albert_tf.tpu.steps import lower_step, zeros
-from albert_tf.tpu.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
 from benchmarks import peers
 from benchmarks.stage import ROOT
+from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
 
 FLAGS = flags.FLAGS
 

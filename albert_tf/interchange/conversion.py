@@ -1,16 +1,20 @@
 """From one format of checkpoints to another."""
 
 import os
+import re
 import types
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
+from albert_tf.files import gfile_for, read_bytes, read_json, read_text, write_bytes, write_text
 from albert_tf.interchange import foreign_config, google_tf1, huggingface, keras_hub, ours
-from albert_tf.interchange.cards import take_card
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import publish
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
+from albert_tf.training.run_folder.model_card import for_transformers
+from albert_tf.training.run_folder.start_card import CARD_FILE, with_base_model
 from albert_tf.whole_folders import new_folder
 
 # Each reads a path into a `PortableModel` and writes one into a folder.
@@ -20,6 +24,9 @@ FORMATS: dict[str, types.ModuleType] = {
     "huggingface": huggingface,
     "keras_hub": keras_hub,
 }
+# What the hub's cache calls the folder of a model.
+_IN_CACHE = re.compile(r"/models--([^/]+)/snapshots/[^/]+$")
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def convert_checkpoint(
@@ -79,7 +86,7 @@ def _convert(source, target, input_path, folder, options):
     notes = FORMATS[target].write(model, folder)
     if model.sentencepiece_file is not None:
         tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
-    take_card(source, target, input_path, folder)
+    _take_card(source, target, input_path, folder)
     return [
         f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
         *model.notes,
@@ -93,3 +100,32 @@ def _can_be_causal(target, config):
         config.model_type == "albert" and foreign_config.is_bert(config)
     )
     return target == "albert_tf" or (target == "huggingface" and is_known)
+
+
+def _take_card(source, target, input_path, folder):
+    """Writes the card that lies beside a model into the folder that it is converted to: a licence goes along."""
+    copy = os.path.join(folder, CARD_FILE)
+    if (source, target) == ("albert_tf", "huggingface"):
+        card = find_beside_checkpoint(input_path, CARD_FILE)
+        if card is not None:
+            write_text(copy, for_transformers(read_text(card, "the model card")))
+    elif source == "huggingface" and gfile_for(input_path).exists(os.path.join(input_path, CARD_FILE)):
+        card = read_bytes(os.path.join(input_path, CARD_FILE), "the model card")
+        hub_name = _hub_name(input_path)
+        if hub_name is not None:
+            card = with_base_model(card.decode("utf-8", errors="surrogateescape"), hub_name)
+            card = card.encode("utf-8", errors="surrogateescape")
+        write_bytes(copy, card)
+
+
+def _hub_name(folder):
+    """Returns what the hub calls the model of a folder, None where that is not known.
+
+    The hub's cache tells by its path, and transformers by what it once loaded the model as.
+    """
+    found = _IN_CACHE.search(os.path.abspath(folder))
+    if found:
+        return found[1].replace("--", "/", 1)
+    name = read_json(os.path.join(folder, huggingface.CONFIG_FILE), "the model config").get("_name_or_path")
+    is_known = isinstance(name, str) and _HUB_NAME.fullmatch(name) and not gfile_for(name).exists(name)
+    return name if is_known else None

@@ -74,7 +74,7 @@ _NOT_OF_CHOICES = (
     *("output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate"),
     *("cache_implementation", "cache_config", "compile_config", "disable_compile", "low_memory", "prefill_chunk_size"),
 )
-_DEFAULTS = AlbertConfig(vocab_size=1)
+DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
     *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
@@ -93,19 +93,16 @@ OWN_FIELDS = (
 )
 
 
+def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
+    """Returns a config of ours; errors begin with the file that says it."""
+    try:
+        return AlbertConfig.from_dict(values)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
 def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
-    """Checks that a config asks for nothing that our models don't compute.
-
-    Args:
-        values: The config.
-        source: Its file; named in errors.
-
-    Returns:
-        The config without what was checked.
-
-    Raises:
-        InputError: It does.
-    """
+    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked."""
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known[0]) not in (*known, None):
             raise InputError(
@@ -116,12 +113,7 @@ def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typi
 
 
 def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str]) -> list[str]:
-    """Returns the keys of a config that are neither obeyed, nor refused, nor known to change nothing.
-
-    Args:
-        values: The config.
-        of_family: What the family calls our fields.
-    """
+    """Returns the keys of a config that are neither obeyed, nor refused, nor known to change nothing."""
     known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *OBEYED, *OWN_FIELDS, *of_family}
     return sorted(name for name, value in values.items() if name not in known and value not in (None, False))
 
@@ -139,7 +131,7 @@ def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:
 
 def own_fields(config: AlbertConfig) -> dict[str, typing.Any]:
     """Returns the fields that other libraries have no name for, where they differ from their defaults."""
-    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(_DEFAULTS, name)}
+    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(DEFAULTS, name)}
 
 
 def is_bert(config: AlbertConfig) -> bool:
@@ -148,11 +140,7 @@ def is_bert(config: AlbertConfig) -> bool:
 
 
 def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
-    """Returns the config of the same model with what layers share said in groups alone, as ALBERT's formats do.
-
-    Raises:
-        InputError: It can't be said so.
-    """
+    """Returns the config of the same model with what layers share said in groups alone, as ALBERT's formats do."""
     if config.sharing == "none":
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
@@ -169,18 +157,11 @@ def check_architecture(
     computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({}),
     has_position_offset: bool = False,
 ) -> None:
-    """Checks that a format computes what differs among families of encoders.
+    """Checks that a format computes what differs among families of encoders, with what its models have beside defaults.
 
-    Args:
-        config: Hyper-parameters.
-        target: The format.
-        computes: Values of our config that its models have, where they are not the defaults.
-        has_position_offset: Whether its models may begin at another position than 0, and may or may not have a pooler.
-
-    Raises:
-        InputError: It computes something else.
+    If `has_position_offset`, its models may begin at another position than 0, and may or may not have a pooler.
     """
-    wanted = {name: getattr(_DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
+    wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
     if has_position_offset:
         wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
         if not config.position_offset:
@@ -202,16 +183,7 @@ def check_architecture(
 
 
 def check_masked_lm(config: AlbertConfig, has_head: bool, source: str) -> None:
-    """Checks that a masked-LM head computes on both sides what its family does.
-
-    Args:
-        config: Hyper-parameters.
-        has_head: Whether there is one.
-        source: The file, or the format; errors begin with it.
-
-    Raises:
-        InputError: It has another activation.
-    """
+    """Checks that a masked-LM head computes on both sides what its family does; `source` is a file, or the format."""
     if has_head and config.model_type in _ALWAYS_GELU and config.hidden_act != "gelu_erf":
         raise InputError(
             f"{source}: hidden_act={config.hidden_act} of model_type={config.model_type}, whose masked-LM head "
@@ -220,11 +192,7 @@ def check_masked_lm(config: AlbertConfig, has_head: bool, source: str) -> None:
 
 
 def check_head(model: PortableModel, target: str) -> None:
-    """Checks that it is known what a head is for, and that it reads what heads of other libraries read.
-
-    Raises:
-        InputError: It is not, or it does not.
-    """
+    """Checks that it is known what a head is for, and that it reads what heads of other libraries read."""
     if not model.has_head:
         return
     if model.task is None:

@@ -44,15 +44,10 @@ _WEIGHTS = {
 
 
 class OurFolder(typing.NamedTuple):
-    """A folder of ours that holds what another library's did.
-
-    Attributes:
-        path: The folder.
-        why_no_task: Why the head that was there can't be asked, None where it can, or there was none.
-    """
+    """A folder of ours that holds what another library's did."""
 
     path: str
-    why_no_task: str | None
+    why_no_task: str | None  # why the head that was there can't be asked; None where it can, or there was none
 
 
 def format_of(folder: str) -> str | None:
@@ -67,15 +62,9 @@ def format_of(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collections.abc.Iterator[OurFolder]:
-    """Gives a folder of ours, which is gone afterwards, with the model of another library.
+    """Gives a folder of ours, which is gone afterwards, with the model of a library that `format_of` returned.
 
-    Args:
-        folder: Of the other library.
-        source: Which one; what `format_of` returned.
-        needs_tokenizer: Whether the model is of no use without its tokenizer.
-
-    Raises:
-        InputError: The model can't be converted, or a tokenizer that is needed.
+    An InputError if the model can't be converted, or its tokenizer, where it is of no use without.
     """
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
         path = os.path.join(temporary, "model")
@@ -94,16 +83,9 @@ def kept_as_ours(
 ) -> str:
     """Returns a folder of ours with the model of another library, which is kept with the run that begins with it.
 
-    Args:
-        folder: Of the other library.
-        source: Which one; what `format_of` returned.
-        output_dir: Of the run.
-        name: What the folder is called in it.
-        is_to_answer: Whether it is the teacher of a task, of no use without a head that can be asked.
-
-    Raises:
-        InputError: The model can't be converted, or a head that is needed, or what the run keeps was converted from
-            another one.
+    The source is what `format_of` returned, `name` what the folder is called in that of the run, and `is_to_answer`
+    says that it is the teacher of a task, of no use without a head that can be asked. An InputError if it can't be
+    converted, or what the run keeps was converted from another one.
     """
     kept = os.path.join(output_dir, name)
     content = _content(folder, source)
@@ -131,15 +113,7 @@ def kept_as_ours(
 
 
 def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokenizer, tuple[str, ...]]:
-    """Returns the tokenizer in a folder of transformers, the one that the model there has here, and what differs.
-
-    Args:
-        folder: With vocab.txt, and the model's config.json where there is one.
-        options: What the settings say of letters and accents.
-
-    Raises:
-        InputError: It can't be read as ours.
-    """
+    """Returns the tokenizer that a model of transformers has here, and what differs; it may lack config.json."""
     config_file = os.path.join(folder, huggingface.CONFIG_FILE)
     config = read_json(config_file, "the model config") if gfile_for(folder).exists(config_file) else {}
     num_pieces = len(read_pieces(os.path.join(folder, VOCABULARY_FILE))[0])

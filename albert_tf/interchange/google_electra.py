@@ -36,18 +36,10 @@ def is_electra(names: collections.abc.Iterable[str]) -> bool:
 def read_electra(
     found: dict[str, Weight], checkpoint: str, config_file: str
 ) -> tuple[AlbertConfig, dict[str, Weight], list[str]]:
-    """Reads the network that a config describes.
+    """Returns our config of the network that a config describes, its variables by our names, and sentences on the rest.
 
-    Args:
-        found: The variables by name, those of the optimizer left out.
-        checkpoint: Where they come from; named in errors.
-        config_file: The config of the network.
-
-    Returns:
-        Our config, the variables by our names, and sentences on what was left.
-
-    Raises:
-        InputError: The config is of the other network, or of none of ELECTRA's, or they don't go together.
+    `found` lacks the optimizer's variables, and `checkpoint` is named in errors. An InputError if the config is of the
+    other network, or of none of ELECTRA's, or they don't go together.
     """
     values = read_json(config_file, "the model config")
     if values.get("model_type", "electra") != "electra":
@@ -108,11 +100,7 @@ def _what_was_read(network, num_left):
 
 
 def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, typing.Any], list[str]]:
-    """Returns variables by Google's names, a config that `read_electra` takes, and sentences on what was left.
-
-    Raises:
-        InputError: ELECTRA's code does not compute this model.
-    """
+    """Returns variables by Google's names, a config that `read_electra` takes, and sentences on what was left."""
     config = model.config
     foreign_config.check_architecture(config, "google", {**_FAMILY.always, "inner_group_num": 1})
     if config.hidden_act in ("gelu", "gelu_new"):

@@ -47,12 +47,7 @@ _ELECTRA = _names_of("electra", masked_lm_bias="generator_predictions/output_bia
 
 
 def electra_naming(encoder: str, embeddings: str) -> Naming:
-    """Returns the names of one of ELECTRA's networks.
-
-    Args:
-        encoder: What the names of its layers begin with: `DISCRIMINATOR` or `GENERATOR`.
-        embeddings: What those of its embeddings begin with; the same, or `DISCRIMINATOR` where it reads those.
-    """
+    """Returns the names of one of ELECTRA's networks, whose embeddings may be those of the `DISCRIMINATOR`."""
     prefixes = {layer: embeddings if "/embeddings/" in layer else encoder for layer in _ELECTRA}
     names = {layer: name.replace("electra/", f"{prefixes[layer]}/", 1) for layer, name in _ELECTRA.items()}
     return Naming(names, {}, _SPELLINGS)

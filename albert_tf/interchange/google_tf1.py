@@ -6,7 +6,6 @@ import re
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import CheckpointReader, named_newest, write_variables
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
@@ -50,15 +49,7 @@ _HUB_PREFIX = "module/"
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
-    """Reads a checkpoint, with or without optimizer, of TF-Hub, pre-trained or fine-tuned.
-
-    Args:
-        path: Its folder, or its path without extension.
-        options: What the flags say.
-
-    Raises:
-        InputError: There is no checkpoint or no config, they don't go together, or the model is none of ours.
-    """
+    """Reads a folder or a path without extension: with or without optimizer, of TF-Hub, pre-trained or fine-tuned."""
     checkpoint = _find_checkpoint(path)
     variables = checkpoint_weights(CheckpointReader(checkpoint, suffix=""))
     prefix = _HUB_PREFIX if any(name.startswith(_HUB_PREFIX) for name in variables) else ""
@@ -127,10 +118,7 @@ def _read_config(path, reads_bert):
         values = {name: value for name, value in values.items() if not name.startswith("pooler_")}
         values = {**_BERT_DEFAULTS, **values}
         values = {**values, "embedding_size": values["hidden_size"], "sharing": "none"}
-    try:
-        return AlbertConfig.from_dict(values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return foreign_config.make_config(values, path)
 
 
 def _find_task(found, given):
@@ -148,21 +136,10 @@ def _find_task(found, given):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a checkpoint and config that the original's code reads, with the tokenizer.
-
-    Args:
-        model: What to write.
-        folder: Where; empty.
-
-    Returns:
-        Sentences on what was left.
-
-    Raises:
-        InputError: The original does not compute this model.
-    """
+    """Writes a checkpoint and config that the original's code reads, with the tokenizer; returns what was left."""
     config = model.config
     foreign_config.check_head(model, "google")
-    if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
+    if config.layer_norm_eps != foreign_config.DEFAULTS.layer_norm_eps:
         raise InputError(f"`to=google` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.model_type == "electra":
         name, weights, values, notes = HUGGINGFACE_CONFIG, *write_electra(model)
@@ -197,7 +174,7 @@ def _config_values(config, writes_bert):
     values = {name: getattr(config, name) for name in _ORIGINAL_FIELDS if not (writes_bert and name in _ALBERT_ONLY)}
     if config.hidden_act == "gelu_new":
         values["hidden_act"] = "gelu"
-    if config.classifier_dropout_prob != AlbertConfig(vocab_size=1).classifier_dropout_prob:
+    if config.classifier_dropout_prob != foreign_config.DEFAULTS.classifier_dropout_prob:
         values["classifier_dropout_prob"] = config.classifier_dropout_prob
     unused = {} if writes_bert else {"down_scale_factor": 1, "net_structure_type": 0, "gap_size": 0}
     return {**values, **unused, **foreign_config.own_fields(config)}

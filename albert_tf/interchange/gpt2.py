@@ -60,11 +60,7 @@ def _side_by_side(parts):
 
 
 def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
-    """Returns a config without what says nothing about the model itself, with the size of its feed-forward network.
-
-    Raises:
-        InputError: It drops embeddings out at another rate than the rest, which ours can't.
-    """
+    """Returns a config without what says nothing about the model itself, with the size of its feed-forward network."""
     rates = values.get("embd_pdrop", 0.1), values.get("resid_pdrop", 0.1)
     if rates[0] != rates[1]:
         raise InputError(

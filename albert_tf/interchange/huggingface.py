@@ -46,16 +46,7 @@ _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids", ".attn.bias"
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
-    """Reads a folder that `save_pretrained` wrote, or that was downloaded as a whole.
-
-    Args:
-        path: The folder.
-        options: What the flags say.
-
-    Raises:
-        InputError: The folder lacks the config or safetensors, these don't go together or are damaged, or the model is
-            none of ours.
-    """
+    """Reads a folder that `save_pretrained` wrote, or that was downloaded as a whole."""
     config_file = os.path.join(path, CONFIG_FILE)
     values = read_json(config_file, "the model config")
     family = find_family(values, config_file)
@@ -203,18 +194,7 @@ def _without_tied(found, family, source):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a folder that `from_pretrained` of transformers reads: config.json, model.safetensors, the tokenizer.
-
-    Args:
-        model: What to write.
-        folder: Where; empty.
-
-    Returns:
-        Sentences on what was left.
-
-    Raises:
-        InputError: The library does not compute this model, or a library to write its files with is not there.
-    """
+    """Writes a folder that `from_pretrained` of transformers reads, with the tokenizer; returns what was left."""
     foreign_config.check_head(model, "huggingface")
     family, config = _family_of(model)
     class_name = _class_name(model, family)
@@ -242,11 +222,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
 
 
 def _family_of(model):
-    """Returns the family that a model is written as, and its config in the words of that.
-
-    Raises:
-        InputError: No family computes this model.
-    """
+    """Returns the family that a model is written as, and its config in its words; refuses what none computes."""
     config = model.config
     if config.model_type != "albert":
         family = FAMILIES[config.model_type]

@@ -31,11 +31,7 @@ def is_published(values: dict[str, typing.Any]) -> bool:
 
 
 def find_family(values: dict[str, typing.Any], source: str) -> Family:
-    """Returns the family of a model by its config.
-
-    Raises:
-        InputError: It is none of ours; the message begins with the source.
-    """
+    """Returns the family of a model by its config; errors begin with the source."""
     family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
     if values.get("model_type") is None:
         raise InputError(
@@ -51,12 +47,8 @@ def find_family(values: dict[str, typing.Any], source: str) -> Family:
 def read_published_config(config_file: str) -> AlbertConfig:
     """Returns our config of a model of transformers, by its config.json alone.
 
-    Args:
-        config_file: The file. Whether a RoBERTa has a pooler follows from the class named there: the encoder by itself
-            has one, the classes with heads have none.
-
-    Raises:
-        InputError: The file can't be read, or the model is none of ours.
+    Whether a RoBERTa has a pooler follows from the class named there: the encoder by itself has one, the classes with
+    heads have none.
     """
     values = read_json(config_file, "the model config")
     family = find_family(values, config_file)
@@ -68,16 +60,9 @@ def read_published_config(config_file: str) -> AlbertConfig:
 def read_config(
     values: dict[str, typing.Any], family: Family, found: collections.abc.Container[str], source: str
 ) -> AlbertConfig:
-    """Returns our config of one of theirs.
+    """Returns our config of one of theirs; errors begin with `source`.
 
-    Args:
-        values: Their config.
-        family: Of the model.
-        found: The names of its variables, which tell whether it has a pooler where the config doesn't.
-        source: The file; named in errors.
-
-    Raises:
-        InputError: A value is wrong, or asks for what models of ours don't compute.
+    The names of its variables, `found`, tell whether it has a pooler where the config doesn't.
     """
     is_decoder = family is FAMILIES["bert"] and values.get("is_decoder") is True
     if is_decoder:
@@ -107,21 +92,11 @@ def read_config(
             raise InputError(f"{source}: pad_token_id must be a whole number. Received: {shorten(pad_id)}")
         fields["position_offset"] = pad_id + 1
         fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
-    try:
-        return AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    return foreign_config.make_config(fields, source)
 
 
 def config_values(model: PortableModel, config: AlbertConfig, family: Family, class_name: str) -> dict[str, typing.Any]:
-    """Returns their config of a model.
-
-    Args:
-        model: What it describes.
-        config: That of the model in the words of the family.
-        family: What the model is written as.
-        class_name: Its class there, without the family's name.
-    """
+    """Returns their config of a model; `config` is in the words of the family, and `class_name` lacks its name."""
     names = family.names_in_config
     values = {
         "architectures": [f"{family.class_prefix}{class_name}"],

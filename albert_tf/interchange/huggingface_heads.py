@@ -18,23 +18,14 @@ _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """The head in a folder, if there is one.
+    """The head in a folder, if there is one."""
 
-    Attributes:
-        outputs: How many numbers it gives; 0 if there is none.
-        task: What it is for, a key of `finetuning.TASKS`; None if there is none or it isn't clear.
-        labels: What its outputs are called, in our order; None where they have no names.
-        order: Which of its outputs each of ours is; None for the same.
-        notes: Sentences on it.
-        gives_probability: Whether its only output is one that a sigmoid is taken of.
-    """
-
-    outputs: int = 0
-    task: str | None = None
-    labels: tuple[str, ...] | None = None
-    order: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
-    gives_probability: bool = False
+    outputs: int = 0  # how many numbers it gives; 0 if there is none
+    task: str | None = None  # what it is for, a key of `finetuning.TASKS`; None if there is none or it isn't clear
+    labels: tuple[str, ...] | None = None  # in our order; None where outputs have no names
+    order: tuple[int, ...] | None = None  # which of its outputs each of ours is; None for the same
+    notes: tuple[str, ...] = ()  # sentences on it
+    gives_probability: bool = False  # whether its only output is one that a sigmoid is taken of
 
     def in_our_order(self, weights: dict[str, Weight]) -> dict[str, Weight]:
         """Returns the variables of a model, by our names, with the outputs of its head in our order."""
@@ -48,14 +39,7 @@ def _reordered(weight, order):
 
 
 def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: str | None, source: str) -> Head:
-    """Returns the head in a folder.
-
-    Args:
-        values: Its config.
-        found: Its variables by their names there.
-        given: What the head is for, where a setting says so.
-        source: The config's file; named in notes.
-    """
+    """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
     layer = next((found[name] for name in _HEADS if name in found), None)
     if layer is None:
         return Head()

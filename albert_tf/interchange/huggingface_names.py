@@ -125,24 +125,15 @@ _SPELLINGS_OF_GPT2 = plain_spellings(
 
 
 class Family(typing.NamedTuple):
-    """One of the library's families of models.
-
-    Attributes:
-        naming: What it calls variables.
-        prefix: What the names of all but the heads begin with, save in folders of the encoder alone.
-        class_prefix: What the names of its classes begin with.
-        decoder: Where it repeats the tied table and the bias of the masked language model.
-        defaults: What its config leaves out, by our names.
-        always: What our config says of all its models.
-        config_names: What its config calls fields of ours, where it has other names; None for one that it lacks.
-    """
+    """One of the library's families of models."""
 
     naming: Naming
-    prefix: str
+    prefix: str  # what the names of all but the heads begin with, save in folders of the encoder alone
     class_prefix: str
-    decoder: str
-    defaults: dict[str, typing.Any]
-    always: typing.Mapping[str, typing.Any] = types.MappingProxyType({})
+    decoder: str  # where it repeats the tied table and the bias of the masked language model
+    defaults: dict[str, typing.Any]  # what its config leaves out, by our names
+    always: typing.Mapping[str, typing.Any] = types.MappingProxyType({})  # what our config says of all its models
+    # What its config calls fields of ours, where it has other names; None for one that it lacks.
     config_names: typing.Mapping[str, str | None] = types.MappingProxyType({})
 
     @property

@@ -12,13 +12,12 @@ import h5py
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, first_line, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.portable_model import PortableModel, ReadOptions, Weight, give_weights, take_weights
 from albert_tf.interchange.sentencepiece_files import KERAS_HUB
-from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE, with_tokenizer, write_beside_others
+from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE, with_tokenizer
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 CONFIG_FILE, WEIGHTS_FILE, METADATA_FILE = "config.json", "model.weights.h5", "metadata.json"
@@ -85,15 +84,7 @@ _H5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
-    """Reads a preset.
-
-    Args:
-        path: Its folder.
-        options: What the flags say.
-
-    Raises:
-        InputError: The folder lacks a file, or what it holds is no AlbertBackbone, contradicts itself or is damaged.
-    """
+    """Reads the folder of a preset; an InputError if it is of no AlbertBackbone, contradicts itself or is damaged."""
     config_file, weights_file = os.path.join(path, CONFIG_FILE), os.path.join(path, WEIGHTS_FILE)
     config = _read_config(read_json(config_file, "the config of the preset"), _own_fields(path), config_file)
     if "://" in path or not tf.io.gfile.exists(weights_file):
@@ -121,10 +112,7 @@ def _read_config(values, own, source):
         raise InputError(f"{source} has no {lacking[0]}; fetch it again")
     fields = {ours: given[theirs] for ours, theirs in _FIELDS.items()}
     fields = {**fields, "attention_probs_dropout_prob": fields["hidden_dropout_prob"], **own}
-    try:
-        config = AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    config = foreign_config.make_config(fields, source)
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(f"{source}: num_layers must be a multiple of num_groups; correct them")
     return config
@@ -163,26 +151,14 @@ def _read_array(path, name):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a preset that `keras_hub.models.AlbertBackbone.from_preset` reads; the heads stay behind.
-
-    Args:
-        model: What to write.
-        folder: Where; empty.
-
-    Returns:
-        Sentences on what was left.
-
-    Raises:
-        InputError: AlbertBackbone does not compute this model.
-    """
+    """Writes a preset that `keras_hub.models.AlbertBackbone.from_preset` reads; returns sentences on what was left."""
     foreign_config.check_architecture(model.config, "keras_hub")
     config = foreign_config.with_groups(model.config, "keras_hub")
-    defaults = AlbertConfig(vocab_size=1)
     if config.hidden_act not in ("gelu", "gelu_new"):
         raise InputError(
             f"`to=keras_hub` can't express hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
         )
-    if config.layer_norm_eps != defaults.layer_norm_eps:
+    if config.layer_norm_eps != foreign_config.DEFAULTS.layer_norm_eps:
         raise InputError(f"`to=keras_hub` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(
@@ -206,7 +182,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     own = {name: getattr(config, name) for name in _OWN_FIELDS}
     write_json(os.path.join(folder, METADATA_FILE), {**metadata, _OWN_KEY: own})
     if model.tokenizer is not None:
-        write_beside_others(model.tokenizer, folder)
+        model.tokenizer.save(folder, OWN_SETTINGS_FILE)
         files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
         notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
     return notes

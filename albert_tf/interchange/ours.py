@@ -49,15 +49,7 @@ NO_TASK = "not for albert_tf.load: "
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
-    """Reads a run's folder, of which the best checkpoint is taken, a published model, or a checkpoint.
-
-    Args:
-        path: The folder, or the checkpoint's path without extension.
-        options: What the flags say.
-
-    Raises:
-        InputError: There is no checkpoint or no config, or they don't go together.
-    """
+    """Reads a run's folder, of which the best checkpoint is taken, a published model, or a path without extension."""
     checkpoint = find_checkpoint(path, "`input_path`")
     folder = checkpoint_folder(checkpoint)
     config = read_config(checkpoint, "`input_path`")
@@ -101,12 +93,7 @@ def tell_untrained(names: frozenset[str]) -> str:
 def write(model: PortableModel, folder: str) -> list[str]:
     """Writes a folder that `init_checkpoint` of every command takes, and `albert_tf.load` if its task is known.
 
-    Args:
-        model: What to write.
-        folder: Where; empty.
-
-    Returns:
-        Sentences on what the folder lacks.
+    Returns sentences on what the folder lacks.
     """
     is_kept = model.task is not None  # of another head nobody can tell what its variables are
     kept = {name: weight for name, weight in model.weights.items() if is_kept or not name.startswith(HEAD)}

@@ -34,24 +34,15 @@ class Caveat(str):
 
 @dataclasses.dataclass(frozen=True)
 class Weight:
-    """A variable that is read when it is needed, so that a conversion holds one at a time.
-
-    Attributes:
-        shape: Its shape.
-        load: Returns its values; called once for each use.
-        load_rows: Returns its values from one row to another, where they can be read in parts.
-    """
+    """A variable that is read when it is needed, so that a conversion holds one at a time."""
 
     shape: tuple[int, ...]
-    load: collections.abc.Callable[[], np.ndarray]
+    load: collections.abc.Callable[[], np.ndarray]  # called once for each use
+    # From one row to another, where values can be read in parts.
     load_rows: collections.abc.Callable[[int, int], np.ndarray] | None = None
 
     def read(self) -> np.ndarray:
-        """Returns its values as float32.
-
-        Raises:
-            InputError: They are no numbers, or not finite.
-        """
+        """Returns its values as float32, all finite."""
         values = self.load()
         try:
             values = np.asarray(values).astype(np.float32, copy=False)
@@ -84,11 +75,7 @@ def transposed(weight: Weight) -> Weight:
 
 
 class Values(collections.abc.Mapping):
-    """Weights as a mapping of names to values, each read when it is asked for.
-
-    Args:
-        weights: By name.
-    """
+    """Weights as a mapping of names to values, each read when it is asked for."""
 
     def __init__(self, weights: dict[str, Weight]):
         self._weights = weights
@@ -137,35 +124,20 @@ class ReadOptions:
 
 @dataclasses.dataclass
 class PortableModel:
-    """What all formats have in common.
-
-    Attributes:
-        config: Hyper-parameters.
-        weights: The variables by our names, those of the head included.
-        task: What the head is for, a key of `finetuning.TASKS`; None if there is no head or nobody knows.
-        labels: The labels of the head in the order of their ids; None if unknown.
-        settings: What else is known of the run that trained the head, by the names of run_settings.json.
-        tokenizer: What goes with the model; None if unknown.
-        sentencepiece_file: A SentencePiece model that lay beside it, if it is not the tokenizer's; None if none did.
-        untrained: The names of variables that are as random as they began.
-        notes: What was left behind or is missing, and why, a sentence each.
-        max_seq_length: The longest input that it is to be given; None for what it has positions for.
-        gives_probability: Whether a head of one output gives what a sigmoid is taken of.
-        vectors: How vectors of texts are made, as sentence_transformers.read_vectors returns it; empty for as usual.
-    """
+    """What all formats have in common."""
 
     config: AlbertConfig
-    weights: dict[str, Weight]
-    task: str | None = None
-    labels: tuple[str, ...] | None = None
-    settings: dict = dataclasses.field(default_factory=dict)
+    weights: dict[str, Weight]  # by our names, those of the head included
+    task: str | None = None  # what the head is for, a key of `finetuning.TASKS`; None without or if nobody knows
+    labels: tuple[str, ...] | None = None  # of the head in the order of their ids
+    settings: dict = dataclasses.field(default_factory=dict)  # of the head's run, by the names of run_settings.json
     tokenizer: Tokenizer | None = None
-    sentencepiece_file: str | None = None
-    untrained: frozenset[str] = frozenset()
-    notes: list[str] = dataclasses.field(default_factory=list)
-    max_seq_length: int | None = None
-    gives_probability: bool = False
-    vectors: dict = dataclasses.field(default_factory=dict)
+    sentencepiece_file: str | None = None  # a SentencePiece model that lay beside it, if not the tokenizer's
+    untrained: frozenset[str] = frozenset()  # variables that are as random as they began
+    notes: list[str] = dataclasses.field(default_factory=list)  # what was left or is missing, and why, a sentence each
+    max_seq_length: int | None = None  # the longest input that it is to be given; None for as many as it has positions
+    gives_probability: bool = False  # whether a head of one output gives what a sigmoid is taken of
+    vectors: dict = dataclasses.field(default_factory=dict)  # what `read_vectors` returns; empty for as usual
 
     @property
     def longest_sequence(self) -> int:
@@ -203,22 +175,11 @@ def take_weights(
     outputs: int = 0,
     encoder_prefix: str = "",
 ) -> tuple[dict[str, Weight], list[str]]:
-    """Takes the variables of a model out of those of a file.
+    """Takes the variables of a model out of those of a file, `found` by its names; `source` is named in errors.
 
-    Args:
-        naming: What the format calls them.
-        config: Hyper-parameters.
-        found: All variables of the file, by its names.
-        source: The file; named in errors.
-        task: What the head is for, or None.
-        outputs: Number of outputs of the head.
-        encoder_prefix: Names that begin so belong to the encoder: one that the model lacks is a mistake.
-
-    Returns:
-        The model's variables by our names, and sentences on what is missing and what is left.
-
-    Raises:
-        InputError: A variable is missing, has another shape than the config says, or the encoder has one too many.
+    Names that begin with `encoder_prefix` belong to the encoder: one that the model lacks is a mistake. Returns the
+    model's variables by our names, and sentences on what is missing and what is left. An InputError if a variable is
+    missing, has another shape than the config says, or the encoder has one too many.
     """
     check_plausible(config, len(found), source)
     wanted = entries(naming, config, task, outputs)
@@ -249,11 +210,7 @@ def take_weights(
 
 
 def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> None:
-    """Checks that a file may hold the model that a config describes, before anything of that size is made.
-
-    Raises:
-        InputError: It can't.
-    """
+    """Checks that a file may hold the model that a config describes, before anything of that size is made."""
     sizes = {name: value for name, value in config.to_dict().items() if isinstance(value, int)}
     for name, value in sizes.items():
         if value > _LARGEST_SIZE:

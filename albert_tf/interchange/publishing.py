@@ -34,17 +34,7 @@ def publish(path: str, folder: str, dtype: str = "float16") -> list[str]:
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
     behind; what the run knows to be untrained is kept, and its task or objective, so that the model can be asked.
-
-    Args:
-        path: A run's folder, or the path of a checkpoint in it without extension.
-        folder: Where; empty.
-        dtype: "float16", which halves the size and changes a weight by at most 0.05%, or "float32".
-
-    Returns:
-        A sentence on what was never trained, if there is such.
-
-    Raises:
-        InputError: There is no checkpoint, config or tokenizer, or a weight is too large for float16.
+    "float16" halves the size and changes a weight by at most 0.05%. Returns a sentence on what was never trained.
     """
     if dtype not in WEIGHT_DTYPES:
         raise InputError(f"`weights_dtype` must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")

@@ -26,12 +26,7 @@ _CHUNK_BYTES = 16 * 2**20
 
 
 def read_safetensors(path: str) -> dict[str, Weight]:
-    """Returns the tensors of a file by name, to be read when they are needed.
-
-    Raises:
-        InputError: The file can't be read, its header contradicts itself or the file's size, or the library safetensors
-            is not there.
-    """
+    """Returns the tensors of a file by name, to be read when they are needed."""
     copy = None
     with reading(path) as file:
         content = file.read(1)

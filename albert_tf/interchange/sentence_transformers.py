@@ -38,13 +38,9 @@ _READ = {
 
 
 def read_vectors(folder: str) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
-    """Returns how the vectors of a folder's model are made: nothing where it doesn't say, or says what isn't computed.
+    """Returns "pooling", "normalize" and maybe "max_seq_length" of a folder's vectors, and a sentence if it can't.
 
-    Args:
-        folder: With the model's config.json, and maybe modules.json.
-
-    Returns:
-        "pooling", "normalize" and maybe "max_seq_length"; and a sentence where they can't be read.
+    Nothing where the folder doesn't say, or says what isn't computed.
     """
     if not gfile_for(folder).exists(os.path.join(folder, MODULES_FILE)):
         return {}, ()

@@ -59,10 +59,7 @@ def find_sentencepiece(folder: str) -> str | None:
 def kind_of_sentencepiece(path: str, settings: dict, has_vocabulary: bool) -> Kind | None:
     """Returns the kind of tokenizer that a SentencePiece model is; None if a WordPiece vocabulary beside it is meant.
 
-    Args:
-        path: The model.
-        settings: What tokenizer_config.json says, maybe nothing.
-        has_vocabulary: Whether there is a vocab.txt.
+    Settings are what tokenizer_config.json says, maybe nothing.
     """
     name = settings.get("tokenizer_class")
     name = name.removesuffix("Fast") if isinstance(name, str) else ""
@@ -82,18 +79,10 @@ def _is_bert(folder):
 def read_sentencepiece(
     path: str, folder: str, settings: dict, options: ReadOptions, library: str, kind: Kind = ALBERT
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
-    """Returns the tokenizer that a library makes of a model, and sentences on it.
+    """Returns the tokenizer that a library makes of a model that is `ALBERT` or `KOBERT`, and sentences on it.
 
-    Args:
-        path: The model.
-        folder: Of the checkpoint.
-        settings: What tokenizer_config.json says, maybe nothing.
-        options: What the flags say.
-        library: What reads the checkpoint: `ALBERT_TF`, `GOOGLE`, `HUGGINGFACE` or `KERAS_HUB`.
-        kind: What `kind_of_sentencepiece` returned: `ALBERT` or `KOBERT`.
-
-    Raises:
-        InputError: The model or a setting can't be used, or a flag contradicts the files.
+    Settings are what tokenizer_config.json says, maybe nothing. An InputError if the model or a setting can't be used,
+    or a flag contradicts the files.
     """
     model = SentencePieceModel.from_file(path)
     if kind is KOBERT:

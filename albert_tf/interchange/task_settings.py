@@ -17,19 +17,10 @@ _TWO_TEXTS = DataFiles(text_column="premise", text_pair_column="hypothesis")
 def known_settings(
     settings: dict[str, typing.Any], config: AlbertConfig, keeps_thresholds: bool = False
 ) -> tuple[str | None, dict[str, typing.Any], tuple | None]:
-    """Takes out of a run's settings what is worth keeping elsewhere.
+    """Takes what is worth keeping elsewhere out of run_settings.json: the task, its settings and labels, None without.
 
-    Args:
-        settings: Of run_settings.json; those of a run that fine-tunes nothing have no task.
-        config: Of the model.
-        keeps_thresholds: Whether the thresholds of a model that gives several labels come along; formats of others
-            have no place for them.
-
-    Returns:
-        The task, its settings and its labels, None where there are none.
-
-    Raises:
-        InputError: The settings are not what the task writes.
+    A run that fine-tunes nothing has no task. `keeps_thresholds` says whether those of a model that gives several
+    labels come along; formats of others have no place for them.
     """
     name = next((name for name, kind in TASKS.items() if kind.__name__ == settings.get("objective")), None)
     if name is None:

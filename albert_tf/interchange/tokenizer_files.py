@@ -53,17 +53,11 @@ NO_TOKENIZER = "no tokenizer: "
 
 @dataclasses.dataclass(frozen=True)
 class FoundTokenizer:
-    """What lay beside a checkpoint.
+    """What lay beside a checkpoint."""
 
-    Attributes:
-        tokenizer: None if there is none that we can read.
-        sentencepiece_file: A SentencePiece model that is not the tokenizer's; None if there is none.
-        notes: Sentences on what differs.
-    """
-
-    tokenizer: Tokenizer | None = None
-    sentencepiece_file: str | None = None
-    notes: tuple[str, ...] = ()
+    tokenizer: Tokenizer | None = None  # none if we can read none
+    sentencepiece_file: str | None = None  # a SentencePiece model that is not the tokenizer's
+    notes: tuple[str, ...] = ()  # sentences on what differs
 
 
 class _TwoTokenizersError(InputError):
@@ -81,18 +75,11 @@ def with_tokenizer(model: PortableModel, folder: str, options: ReadOptions, libr
 
 
 def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: str = ALBERT_TF) -> FoundTokenizer:
-    """Finds the tokenizer of a checkpoint.
+    """Returns the tokenizer in the folder of a checkpoint, which `library` reads.
 
-    Args:
-        folder: Of the checkpoint.
-        options: What the flags say.
-        vocab_size: Rows of the model's table; a vocabulary with fewer pieces is filled up with [unused] ones.
-        library: What reads the checkpoint, and the tokenizer beside it: `ALBERT_TF`, `GOOGLE`, `HUGGINGFACE` or
-            `KERAS_HUB`.
-
-    Raises:
-        InputError: What the flags name can't be used, a vocabulary has more pieces than the model, or there are two
-            tokenizers with different ids and no flag says which is meant.
+    A vocabulary with fewer pieces than the model's `vocab_size` is filled up with [unused] ones. An InputError if what
+    flags name can't be used, a vocabulary has more pieces than the model, or there are two tokenizers with different
+    ids and no flag says which is meant.
     """
     sentencepiece_file = find_sentencepiece(folder)
     try:
@@ -134,7 +121,7 @@ def _find_others(folder, options, sentencepiece_file, library):
     named = options.spm_model_file
     if named and not (sentencepiece_file and os.path.realpath(named) == os.path.realpath(sentencepiece_file)):
         return _read_model(named, folder, {}, options, library, kind_of_sentencepiece(named, {}, False))
-    has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
+    has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in (TOKENIZER_FILE, VOCABULARY_FILE)}
     settings = read_tokenizer_config(folder)
     if sentencepiece_file:
         kind = kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
@@ -147,9 +134,6 @@ def _find_others(folder, options, sentencepiece_file, library):
         tokenizer, more = read_xlm_roberta(None, folder, options)
         return tokenizer, (*notes, *more)
     return read_wordpiece(folder, settings, options, as_google=library == GOOGLE)
-
-
-_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE)
 
 
 def _read_model(path, folder, settings, options, library, kind):
@@ -225,17 +209,8 @@ def _with_unused(tokenizer, count):
     return KoreanWordPieceTokenizer(Vocabulary([*pieces, *more], tokenizer.vocabulary.source), **settings)
 
 
-def write_beside_others(tokenizer: Tokenizer, folder: str) -> None:
-    """Writes a tokenizer where tokenizer.json is the name of another file."""
-    tokenizer.save(folder, OWN_SETTINGS_FILE)
-
-
 def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig, max_seq_length: int) -> list[str]:
-    """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does.
-
-    Raises:
-        InputError: The library `tokenizers` is not there.
-    """
+    """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does."""
     try:
         export_huggingface(tokenizer, folder, max_seq_length, config.type_vocab_size > 1)
     except ImportError as error:
@@ -246,9 +221,9 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConf
     except InputError as error:
         notes = [f"{NO_TOKENIZER}{error}"]
         if isinstance(tokenizer, SentencePieceTokenizer):
-            write_beside_others(tokenizer, folder)
+            tokenizer.save(folder, OWN_SETTINGS_FILE)
         return notes
-    write_beside_others(tokenizer, folder)
+    tokenizer.save(folder, OWN_SETTINGS_FILE)
     found = differences(tokenizer)
     return [f"the tokenizer gives the same ids there, but {found}"] if found else []
 

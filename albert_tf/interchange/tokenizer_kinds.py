@@ -9,17 +9,11 @@ MAX_CHARACTERS = "max_input_chars_per_word"
 
 
 class Kind(typing.NamedTuple):
-    """A kind of tokenizer that ours can be.
+    """A kind of tokenizer that ours can be."""
 
-    Attributes:
-        classes: That are it; the first one where files name none.
-        only: Keys of tokenizer_config.json and the values with which it does what ours does; None is one always.
-        read: Keys that are looked at.
-    """
-
-    classes: tuple[str, ...]
-    only: dict[str, tuple]
-    read: tuple[str, ...]
+    classes: tuple[str, ...]  # that are it; the first one where files name none
+    only: dict[str, tuple]  # keys of tokenizer_config.json, and the values that do what ours does; None always does
+    read: tuple[str, ...]  # keys that are looked at
 
 
 # Classes that do what tokenizer.json says.

@@ -47,11 +47,7 @@ WITHOUT_EFFECT = {
 
 
 def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
-    """Checks what a tokenizer_config.json or special_tokens_map.json says; returns sentences on unknown keys.
-
-    Raises:
-        InputError: A setting makes other ids than ours can.
-    """
+    """Checks what a tokenizer_config.json or special_tokens_map.json says; returns sentences on unknown keys."""
     for key, allowed in kind.only.items():
         value = _content(settings.get(key))
         if value is not None and value not in allowed:
@@ -97,11 +93,7 @@ def read_tokenizer_config(folder: str) -> dict:
 
 
 def read_max_length(folder: str) -> int | None:
-    """Returns the longest input that a tokenizer_config.json names, None where it names none.
-
-    Raises:
-        InputError: It is no number that could be one.
-    """
+    """Returns the longest input that a tokenizer_config.json names, None where it names none."""
     settings = read_tokenizer_config(folder)
     length = settings.get("model_max_length", settings.get("max_len"))
     if length is not None and (type(length) not in (int, float) or not length >= 1):
@@ -125,14 +117,7 @@ def _special_tokens(kind):
 
 
 def check_backend(values: dict, path: str) -> dict:
-    """Checks what a tokenizer.json of the library `tokenizers` says beside its vocabulary.
-
-    Returns:
-        Its settings by the names that they have in a tokenizer_config.json.
-
-    Raises:
-        InputError: A part makes other ids than ours can.
-    """
+    """Checks a tokenizer.json beside its vocabulary; returns its settings by their names in a tokenizer_config.json."""
     normalizer = _part(values, "normalizer", ("BertNormalizer",), path)
     _part(values, "pre_tokenizer", ("BertPreTokenizer",), path)
     for key, needed in (("clean_text", True), ("handle_chinese_chars", True)):
@@ -157,14 +142,7 @@ def check_backend(values: dict, path: str) -> dict:
 
 
 def check_added_tokens(values: dict, path: str, special: collections.abc.Sequence[str]) -> set[str]:
-    """Checks the tokens that a tokenizer.json finds in texts: all the special ones or none, and nothing else.
-
-    Returns:
-        The tokens.
-
-    Raises:
-        InputError: They are others.
-    """
+    """Checks the tokens that a tokenizer.json finds in texts, all the special ones or none, no others; returns them."""
     added = values.get("added_tokens") or []
     if not isinstance(added, list):
         raise InputError(f"{path}: added_tokens must be a list. Received: {shorten(added)}")
@@ -183,16 +161,8 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
     """Returns the settings on which the files and the flags agree, by the names that ours has.
 
     BertTokenizer builds its tokenizer from tokenizer_config.json and its own defaults, and some versions read part of
-    tokenizer.json besides. So the two have to say the same, unless the class leaves all to the latter.
-
-    Args:
-        config: What tokenizer_config.json says, maybe nothing.
-        backend: What `check_backend` returns; nothing if there is no tokenizer.json.
-        options: What the flags say. They decide where files contradict each other or are silent.
-        folder: Of the files; named in errors.
-
-    Raises:
-        InputError: The files contradict each other, or a flag contradicts what they say.
+    tokenizer.json besides. So the two have to say the same, unless the class leaves all to the latter. Either may say
+    nothing; flags decide where files contradict each other or are silent, and may not contradict what these say.
     """
     if backend and config.get("tokenizer_class") in BY_FILE:
         config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
@@ -229,11 +199,7 @@ def _agreed_switch(name, config, backend, options, default, folder):
 
 
 def choose(name: str, said: bool | None, options: ReadOptions, default: bool, place: str) -> bool:
-    """Returns what files say of a setting, or a flag where they say nothing, or else the default.
-
-    Raises:
-        InputError: The flag contradicts the files.
-    """
+    """Returns what files say of a setting, or a flag, which may not contradict them, or else the default."""
     flag = getattr(options, name)
     if None not in (flag, said) and flag != said:
         raise InputError(f"`{name}={flag}` contradicts the tokenizer's files in {place}, which say {said}")

@@ -59,50 +59,31 @@ _LINEAR_ENDS = ("/kernel", "/bias")
 
 @dataclasses.dataclass(frozen=True)
 class Spelling:
-    """How a format writes one of the variables of a layer.
+    """How a format writes one of the variables of a layer."""
 
-    Attributes:
-        end: What follows the layer's name.
-        is_transposed: Whether it has the rows of ours as columns.
-        splits_heads: Which axis of ours is two axes, heads and their size; None for no axis.
-    """
-
-    end: str
-    is_transposed: bool = False
-    splits_heads: int | None = None
+    end: str  # what follows the layer's name
+    is_transposed: bool = False  # whether it has the rows of ours as columns
+    splits_heads: int | None = None  # which axis of ours is two axes, heads and their size
 
 
 @dataclasses.dataclass(frozen=True)
 class Naming:
-    """What a format calls our layers.
+    """What a format calls our layers."""
 
-    Attributes:
-        layers: Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group}
-            and {inner} its group and place in it.
-        heads: The same for the head of each task that the format has.
-        spellings: For each kind of `LAYERS` how its variables are written, in the order of ours.
-        always_projects: Whether embeddings are projected to the hidden size even if they have it already.
-    """
-
+    # Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group} and {inner}
+    # its group and place in it.
     layers: typing.Mapping[str, str]
-    heads: typing.Mapping[str, typing.Mapping[str, str]]
-    spellings: typing.Mapping[str, tuple[Spelling, ...]]
-    always_projects: bool = False
+    heads: typing.Mapping[str, typing.Mapping[str, str]]  # the same for the head of each task that the format has
+    spellings: typing.Mapping[str, tuple[Spelling, ...]]  # of each kind of `LAYERS`, in the order of our variables
+    always_projects: bool = False  # whether embeddings are projected to the hidden size even if they have it already
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One variable in a format.
+    """One variable in a format."""
 
-    Attributes:
-        name: What it is called there.
-        shape: Our shape.
-        spelling: How it is written there.
-        num_heads: Of the attention.
-    """
-
-    name: str
-    shape: tuple[int, ...]
+    name: str  # what it is called there
+    shape: tuple[int, ...]  # ours
     spelling: Spelling
     num_heads: int
 
@@ -126,10 +107,7 @@ def num_blocks(config: AlbertConfig) -> tuple[int, int]:
 def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the variables of a pre-training model, and of a task's head, by our names.
 
-    Args:
-        config: Hyper-parameters. A number of blocks that no checkpoint has must have been refused before.
-        task: A key of `HEADS`, or None for no head.
-        outputs: Number of outputs of the head, where it is not the task's.
+    A number of blocks that no checkpoint has must have been refused before.
     """
     found = {entry.name: entry.shape for entry in entries(OURS, config, task, outputs).values()}
     return {name: shape for name, shape in found.items() if not name.startswith("replaced_token_head/")}

@@ -22,11 +22,7 @@ _MAX_CHARACTERS_OF_GOOGLE = 200
 
 
 def read_vocabulary_file(options: ReadOptions) -> tuple[KoreanWordPieceTokenizer, tuple[str, ...]]:
-    """Returns a tokenizer of our own form for the vocabulary that a flag names, and sentences on it.
-
-    Raises:
-        InputError: It is no vocabulary of the continuation scheme.
-    """
+    """Returns a tokenizer of our own form for the vocabulary that a flag names, and sentences on it."""
     vocabulary = Vocabulary.from_file(options.vocab_file)
     check_scheme(vocabulary, "continuation")
     lower_case = options.do_lower_case is not False
@@ -47,14 +43,8 @@ def read_wordpiece(
 ) -> tuple[KoreanWordPieceTokenizer, tuple[str, ...]] | None:
     """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary.
 
-    Args:
-        folder: Of the checkpoint.
-        config: What tokenizer_config.json says, maybe nothing.
-        options: What the flags say.
-        as_google: Whether a vocabulary alone is read as Google's code reads it.
-
-    Raises:
-        InputError: A file or a setting gives other ids than ours can, or the files contradict each other or a flag.
+    The config is what tokenizer_config.json says, maybe nothing. `as_google` reads a vocabulary alone as Google's code
+    reads it.
     """
     names = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in names}
@@ -96,9 +86,6 @@ def read_pieces(path: str) -> tuple[Vocabulary, list[str]]:
 
     Of lines with the same piece the last one counts, and no text becomes an empty one. Such lines become [unused]
     slots, so that all other pieces keep their ids; at the end of the file they are left out.
-
-    Raises:
-        InputError: The file is missing, is not UTF-8, or lacks [UNK].
     """
     pieces = split_lines(read_text(path, "the vocabulary"))
     while pieces and not pieces[-1]:

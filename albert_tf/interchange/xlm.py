@@ -16,11 +16,7 @@ _WIDTH = 4
 
 
 def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
-    """Returns a config with what it says in other words than we do said in ours.
-
-    Raises:
-        InputError: It asks for what our models don't compute.
-    """
+    """Returns a config with what it says in other words than we do said in ours."""
     for name, known in _ONLY_VALUES.items():
         if values.get(name, known) != known:
             raise InputError(
@@ -39,12 +35,7 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
 
 
 def their_settings(values: dict[str, typing.Any], config: AlbertConfig) -> dict[str, typing.Any]:
-    """Returns their config of a model with what we say in other words said in theirs; the inverse of `known_settings`.
-
-    Args:
-        values: Their config so far.
-        config: Ours.
-    """
+    """Returns their config of a model with what we say in other words in theirs; the inverse of `known_settings`."""
     ours = ("hidden_act", "is_causal", "num_languages", "intermediate_size", "classifier_dropout")
     return {
         **{name: value for name, value in values.items() if name not in ours},

@@ -45,15 +45,9 @@ def is_unigrams(values: dict) -> bool:
 def read_xlm_roberta(
     path: str | None, folder: str, options: ReadOptions
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
-    """Returns XLM-RoBERTa's tokenizer, and sentences on it.
+    """Returns XLM-RoBERTa's tokenizer, of a SentencePiece model or of tokenizer.json alone, and sentences on it.
 
-    Args:
-        path: The SentencePiece model; None where there is tokenizer.json alone.
-        folder: Of the checkpoint; a tokenizer.json in it has to say the same as the model.
-        options: What the flags say.
-
-    Raises:
-        InputError: A file is none of XLM-RoBERTa's, the two contradict each other, or a flag asks for other steps.
+    The two have to say the same, and flags may not ask for other steps.
     """
     for name in _SWITCHES:
         choose(name, False, options, False, folder)

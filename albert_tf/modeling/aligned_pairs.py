@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
-from albert_tf.modeling.layers import AlbertLayer, Linear
+from albert_tf.modeling.layers import ConfiguredLayer, Linear
 
 # Cosines are multiplied with it before the softmax: what is the same word outweighs what is merely alike.
 SHARPNESS = 20.0
@@ -17,24 +17,18 @@ _NOWHERE = -1e9
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlignedPairHead(AlbertLayer):
+class AlignedPairHead(ConfiguredLayer):
     """Aligns, compares and adds up, as Parikh et al. (2016, "A decomposable attention model") do, over ALBERT's states.
 
     Of a piece's state h and word embedding w, and of the averages h' and w' of the other text's, weighed by how alike
     the words are, a layer compares [h, h', |h - h'|, h * h', |w - w'|, w * w'] (the first four: Chen et al. 2017,
-    "Enhanced LSTM for natural language inference", formulas 14 and 15). Word embeddings are scaled to length sqrt(E).
-    The averages over either text, in which pieces weigh as much as a further layer finds, are what the logits are read
-    off.
-
-    Args:
-        config: Hyper-parameters.
-        output_size: Number of logits.
-        dropout_prob: Dropout on what is compared and on the averages.
+    "Enhanced LSTM for natural language inference", formulas 14 and 15), with dropout. Word embeddings are scaled to
+    length sqrt(E). The averages over either text, in which pieces weigh as much as a further layer finds, are what the
+    logits are read off, after dropout as well.
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._output_size = output_size
         self.dropout_prob = dropout_prob
         size, deviation, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
@@ -43,17 +37,11 @@ class AlignedPairHead(AlbertLayer):
         self.dense = Linear(2 * size, output_size, deviation, dtype=policy)
 
     def call(self, states, word_embeddings, input_mask, segment_ids, dropout_seed=None):
-        """Scores pairs; of a single text the second half of what is compared is 0.
+        """Scores pairs, float32 [B, output_size]; of a single text the second half of what is compared is 0.
 
-        Args:
-            states: [B, S, H], the encoder's.
-            word_embeddings: float [B, S, E], of the pieces alone, without their positions.
-            input_mask: int [B, S], or [B, S, S], of which a piece sees itself.
-            segment_ids: int [B, S], 0 for the first text and 1 for the second.
-            dropout_seed: int32 [2] or None.
-
-        Returns:
-            float32 [B, output_size].
+        Takes states [B, S, H], word embeddings float [B, S, E] without their positions, the mask int [B, S], or
+        [B, S, S], of which a piece sees itself, segments int [B, S], 0 for the first text and 1 for the second, and a
+        seed int32 [2].
         """
         compare_seed, dense_seed = split_dropout_seed(dropout_seed, 2)
         texts = both_texts(input_mask, segment_ids)
@@ -77,7 +65,7 @@ class AlignedPairHead(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
-        return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+        return {**super().get_config(), **arguments}
 
 
 def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -87,13 +75,7 @@ def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor
 
 
 def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns word embeddings scaled to a length of sqrt(E), float32 [B, S, E], and their `alignment`.
-
-    Args:
-        word_embeddings: float [B, S, E].
-        is_first: bool [B, S], the pieces of one text.
-        is_second: bool [B, S], those of the other.
-    """
+    """Returns embeddings [B, S, E] of length sqrt(E), float32, and their `alignment`; texts are bool [B, S]."""
     words = tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
     return words, alignment(words, is_first, is_second)
 
@@ -101,10 +83,7 @@ def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.T
 def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf.Tensor:
     """Returns how much each piece looks at each one of the other text, float32 [B, S, S]; 0 where there is no other.
 
-    Args:
-        words: float32 [B, S, E], of length sqrt(E).
-        is_first: bool [B, S], the pieces of one text.
-        is_second: bool [B, S], those of the other.
+    Takes word embeddings float32 [B, S, E], of length sqrt(E), and which pieces are of which text, bool [B, S].
     """
     cosines = tf.matmul(words, words, transpose_b=True) / words.shape[-1]
     # LiteRT can't do [:, :, None].

@@ -1,4 +1,4 @@
-"""The two sub-layers of a Transformer block, each with its residual connection and LayerNorm.
+"""A Transformer block and its two sub-layers, each with its residual connection and LayerNorm.
 
 LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), and what is added to stays as it is.
 """
@@ -15,23 +15,17 @@ from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.kernels.plain_attention import attend_by_heads, split_heads
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
-from albert_tf.modeling.kernels.shared_weights import Part
+from albert_tf.modeling.kernels.shared_weights import Part, using
 from albert_tf.modeling.kernels.visible_keys import visible_keys
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, LayerNorm, Linear
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class SelfAttention(AlbertLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2).
+class SelfAttention(ConfiguredLayer):
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); `neighbors` is what query and key begin as.
 
-    Args:
-        config: Hyper-parameters.
-        rematerializes: Whether the backward pass computes the attention probabilities again rather than keep them.
-        neighbors: What query and key begin as; random numbers if None.
-
-    Attributes:
-        is_one_product: Whether queries, keys and values are one product on a CPU or GPU, which pays where their kernels
-            are put together less often than they are used.
+    Queries, keys and values are one product on a CPU or GPU if `is_one_product`, which pays where their kernels are put
+    together less often than they are used.
     """
 
     def __init__(
@@ -41,8 +35,7 @@ class SelfAttention(AlbertLayer):
         neighbors: NeighborAttention | None = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._rematerializes = rematerializes
         self._norm_is_first = config.norm_position == "pre"
         hidden_size, policy = config.hidden_size, kwargs.get("dtype")
@@ -123,15 +116,9 @@ class SelfAttention(AlbertLayer):
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:
-        """Attends from further positions to themselves and to all before them.
+        """Attends from further positions [B, T, H], int32 `columns` [B, T], to themselves and to all before them.
 
-        Args:
-            hidden_states: [B, T, H], of the further positions.
-            columns: int32 [B, T], which positions these are.
-            cache: Of the positions before.
-
-        Returns:
-            What `call` gives for these positions, [B, T, H], and the cache with them.
+        Returns what `call` gives for these positions, [B, T, H], and the cache with them.
         """
         inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
         hidden_size = self._config.hidden_size
@@ -161,21 +148,15 @@ class SelfAttention(AlbertLayer):
 
     def get_config(self):
         """Returns the constructor's arguments."""
-        arguments = {"config": self._config.to_dict(), "rematerializes": self._rematerializes}
-        return {**super().get_config(), **arguments}
+        return {**super().get_config(), "rematerializes": self._rematerializes}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class FeedForward(AlbertLayer):
-    """Two linear layers with an activation between them, for each position by itself.
-
-    Args:
-        config: Hyper-parameters.
-    """
+class FeedForward(ConfiguredLayer):
+    """Two linear layers with an activation between them, for each position by itself."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._norm_is_first = config.norm_position == "pre"
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
@@ -203,6 +184,39 @@ class FeedForward(AlbertLayer):
         """Returns what holds the weights, for `shared_weights.read_once`."""
         return [self.intermediate, self.output_dense, self.layer_norm]
 
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
+
+class Block:
+    """One application of a block: attention, then the feed-forward network, which other blocks may share."""
+
+    def __init__(
+        self, attention: SelfAttention, feed_forward: FeedForward, kernel: str, output_attentions: bool = False
+    ):
+        self._attention = attention
+        self._feed_forward = feed_forward
+        self._kernel = kernel
+        self._output_attentions = output_attentions
+
+    def parts(self) -> list[Part]:
+        """Returns what holds the weights, for `shared_weights.read_once`."""
+        return [*self._attention.parts(self._kernel), *self._feed_forward.parts()]
+
+    def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
+        """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
+
+        Takes states [B, S, H], `attention_bias` and `document_ids` as for `SelfAttention`, a seed int32 [2] or None for
+        each sub-layer, and the weights of `parts`.
+        """
+        attention_seed, feed_forward_seed = seeds
+        attention_bias, document_ids = sees
+        with using(self.parts(), weights):
+            attended = self._attention(
+                hidden_states,
+                attention_bias,
+                attention_seed,
+                output_positions,
+                document_ids,
+                kernel=self._kernel,
+                output_attentions=self._output_attentions,
+            )
+            hidden_states, *probs = attended if self._output_attentions else [attended]
+            return [self._feed_forward(hidden_states, feed_forward_seed), *probs]

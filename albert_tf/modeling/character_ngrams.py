@@ -27,11 +27,6 @@ class CharacterTagHead(OutputHead):
 
     That is a "wide and deep" model (Cheng et al. 2016): its wide part is linear, with one to three characters for
     features, hashed into a table (Weinberger et al. 2009) that begins with zeros.
-
-    Args:
-        config: Hyper-parameters.
-        output_size: Number of logits.
-        dropout_prob: Dropout on the states.
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -39,15 +34,9 @@ class CharacterTagHead(OutputHead):
         self.table = self.add_parameter("table", [NUM_BUCKETS, output_size], "zeros")
 
     def call(self, inputs, characters, dropout_seed=None):
-        """Maps states and characters to logits.
+        """Maps states [..., H] to float32 [..., output_size], with int32 characters [..., 2, 2 REACH + 1].
 
-        Args:
-            inputs: [..., H].
-            characters: int32 [..., 2, 2 REACH + 1], code points around the first and the last character of a word.
-            dropout_seed: int32 [2] or None.
-
-        Returns:
-            float32 [..., output_size].
+        Characters are the code points around the first and the last one of a word.
         """
         of_ngrams = tf.gather(tf.convert_to_tensor(self.table), ngram_buckets(characters))
         return super().call(inputs, dropout_seed=dropout_seed) + _SCALE * tf.reduce_sum(of_ngrams, axis=-2)

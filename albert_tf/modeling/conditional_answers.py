@@ -10,7 +10,7 @@ from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import dropout, resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.output_positions import select_positions
-from albert_tf.modeling.layers import AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm, Linear
 from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
 # The logit of a position where no answer can begin or end.
@@ -18,16 +18,11 @@ IMPOSSIBLE = -1e30
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class ConditionalAnswerHead(AlbertLayer):
-    """Scores first positions, last positions for a given first one, and that there is no answer.
-
-    Args:
-        config: Hyper-parameters; its `classifier_dropout_prob` is that of the last of the three.
-    """
+class ConditionalAnswerHead(ConfiguredLayer):
+    """Scores first positions, last ones for a given first one, and, with classifier dropout, that nothing answers."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size, deviation, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
         self.start = Linear(size, 1, deviation, dtype=policy)
         self.end_transform = Linear(2 * size, size, deviation, dtype=policy)
@@ -37,16 +32,10 @@ class ConditionalAnswerHead(AlbertLayer):
         self.null_kernel = self.add_parameter("null_kernel", [size, 1], deviation)
 
     def call(self, states, start_positions, may_answer, dropout_seed=None):
-        """Returns the logits of first positions, of last ones, and of no answer, as the three methods below do.
+        """Returns the logits of first positions, of last ones and of no answer, float32 [B, S], [B, K, S] and [B].
 
-        Args:
-            states: [B, S, H].
-            start_positions: int [B, K], the first positions that last ones are scored for; None for the best one.
-            may_answer: bool [B, S], where an answer can begin and end.
-            dropout_seed: int32 [2] or None.
-
-        Returns:
-            float32 [B, S], [B, K, S] and [B].
+        Takes states [B, S, H], the first positions that last ones are scored for, int [B, K], None for the best one,
+        and where an answer can begin and end, bool [B, S].
         """
         start_logits = self.start_logits(states, may_answer)
         if start_positions is None:
@@ -70,23 +59,13 @@ class ConditionalAnswerHead(AlbertLayer):
         return _masked(self.end(hidden)[..., 0], may_answer[:, None])
 
     def null_logits(self, states, start_logits, dropout_seed=None):
-        """Returns float32 [B], how much speaks for no answer.
-
-        Args:
-            states: [B, S, H].
-            start_logits: float32 [B, S], which weigh the states.
-            dropout_seed: int32 [2] or None.
-        """
+        """Returns float32 [B], how much speaks for no answer; `start_logits` float32 [B, S] weigh states [B, S, H]."""
         weights = tf.cast(tf.nn.softmax(start_logits), states.dtype)
         begin = tf.squeeze(tf.matmul(weights[:, None], states), axis=1)
         hidden = tf.tanh(self.null_transform(tf.concat([begin, states[:, 0]], axis=-1)))
         hidden = dropout(hidden, self._config.classifier_dropout_prob, dropout_seed)
         kernel = tf.cast(tf.convert_to_tensor(self.null_kernel), hidden.dtype)
         return tf.cast(tf.matmul(hidden, kernel)[:, 0], tf.float32)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -192,11 +171,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
 
 def answer_positions(inputs) -> tf.Tensor:
-    """Returns which positions an answer can begin and end at, bool [B, S]: [CLS] and the second text but for its [SEP].
-
-    Args:
-        inputs: The encoder's.
-    """
+    """Returns where an answer can begin and end, bool [B, S]: [CLS] and the second text but for its [SEP]."""
     found = encoder_inputs(inputs)
     mask = found["input_mask"]
     mask = (tf.linalg.diag_part(mask) if mask.shape.rank == 3 else mask) > 0

@@ -5,23 +5,19 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.initializers import sinusoidal_positions
 from albert_tf.modeling.kernels.dropout import dropout
-from albert_tf.modeling.layers import AlbertLayer, LayerNorm
+from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlbertEmbeddings(AlbertLayer):
+class AlbertEmbeddings(ConfiguredLayer):
     """Sum of word, segment and position embeddings (paper, section 3.1; original modeling.py).
 
     With `num_languages` those of languages are added, too (XLM; Conneau and Lample 2019, section 3). The sum is
     normalised, except with `norm_position` "pre": then every block normalises what it reads.
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size, stddev = config.embedding_size, config.initializer_range
         self.word_embeddings = self.add_parameter("word_embeddings", [config.vocab_size, size], stddev)
         self.token_type_embeddings = None
@@ -94,10 +90,6 @@ class AlbertEmbeddings(AlbertLayer):
             return tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         return tf.cast(inputs_embeds, tf.float32)
 
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
-
 
 def _rows_of_small_table(ids, table):
     # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
@@ -107,9 +99,7 @@ def _rows_of_small_table(ids, table):
 def positions_of_pieces(input_ids: tf.Tensor, position_offset: int) -> tf.Tensor:
     """Returns RoBERTa's positions, int32 [B, S] (`create_position_ids_from_input_ids` of fairseq and transformers).
 
-    Args:
-        input_ids: int [B, S]. [PAD] has the id `position_offset` - 1, and that position too.
-        position_offset: Position of the first piece.
+    [PAD] has the id `position_offset` - 1, and that position too; the first piece has `position_offset`.
     """
     pad_id = position_offset - 1
     is_piece = tf.cast(tf.not_equal(input_ids, pad_id), tf.int32)

@@ -4,9 +4,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling.attention import FeedForward, SelfAttention
+from albert_tf.modeling.attention import Block, FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
-from albert_tf.modeling.block import Block
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
@@ -258,8 +257,8 @@ class AlbertEncoder(AlbertModel):
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
-        Returns:
-            The hidden states before all blocks and after each, and each block's attention probabilities if asked for.
+        Returns the hidden states before all blocks and after each, and each block's attention probabilities if asked
+        for.
         """
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)

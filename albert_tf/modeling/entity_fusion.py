@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.mentions.trie import Trie, TrieSizes, find_sequences
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 _TRIE = "name_"
 
@@ -28,19 +28,15 @@ def constants(vectors: np.ndarray, trie: Trie) -> dict[str, np.ndarray]:
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class EntityFusion(AlbertLayer):
+class EntityFusion(ConfiguredLayer):
     """Finds names in ids, and adds to the states where they begin what follows from these and from their vectors.
 
     A new layer knows no name. With names it adds nothing until it has learnt to: its last kernel begins with zeros, so
     that a model that has been trained without goes on as it was.
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size, stddev, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
         self.entity_embeddings = self.add_constant("entity_embeddings", [config.num_entities, config.entity_size])
         for name, shape in trie_sizes(config).shapes().items():
@@ -50,12 +46,7 @@ class EntityFusion(AlbertLayer):
         self.output_dense = Linear(size, size, stddev, np.zeros([size, size]), dtype=policy)
 
     def assign(self, vectors: np.ndarray, trie: Trie) -> None:
-        """Tells it what it is to know.
-
-        Args:
-            vectors: float32 [num_entities, entity_size].
-            trie: Of their names, in the same order.
-        """
+        """Tells it vectors, float32 [num_entities, entity_size], and the trie of their names in the same order."""
         for name, values in constants(vectors, trie).items():
             getattr(self, name).assign(values)
 
@@ -65,37 +56,17 @@ class EntityFusion(AlbertLayer):
         return bool(tf.reduce_any(tf.convert_to_tensor(self.name_starts_word) > 0))
 
     def find(self, input_ids):
-        """Returns the number of the entity, from 1, that is mentioned from a piece on, int32 [B, S], else 0.
-
-        Args:
-            input_ids: int [B, S].
-        """
+        """Returns the number of the entity, from 1, that is mentioned from each piece on, int32 [B, S], else 0."""
         names = Trie._fields
         trie = Trie(*(tf.convert_to_tensor(getattr(self, f"{_TRIE}{name}")) for name in names))
         return find_sequences(trie, trie_sizes(self._config), tf.cast(input_ids, tf.int32))[0]
 
     def vectors(self, entity_ids):
-        """Returns the vectors of entities, float32 [..., entity_size]; entity 0, which is none, has that of the first.
-
-        Args:
-            entity_ids: int [...], numbers from 1.
-        """
+        """Returns vectors of entities by number, from 1, float32 [..., entity_size]; 0, none, has that of the first."""
         return tf.gather(tf.convert_to_tensor(self.entity_embeddings), tf.maximum(entity_ids - 1, 0))
 
     def call(self, states, entity_ids):
-        """Adds what is known of entities; where there is none the states stay as they are, to the bit.
-
-        Args:
-            states: [B, S, H].
-            entity_ids: int [B, S], the number of the entity, from 1, and 0 for none.
-
-        Returns:
-            `compute_dtype` [B, S, H].
-        """
+        """Adds to states [B, S, H] what is known of entities [B, S]; those of 0, none, stay as they are, to the bit."""
         joined = tf.concat([states, tf.cast(self.vectors(entity_ids), self.compute_dtype)], axis=-1)
         told = self.output_dense(self.activation(self.transform(joined)))
         return tf.where(entity_ids[..., None] > 0, states + told, states)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}

@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, LayerNorm, Linear
 
 _DENSE_ACTIVATIONS = {
     "dense_tanh": ACTIVATIONS["tanh"],
@@ -15,19 +15,15 @@ _DENSE_ACTIVATIONS = {
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class MaskedLMHead(AlbertLayer):
+class MaskedLMHead(ConfiguredLayer):
     """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
 
     With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT); with
     "tied_bias" it has the bias alone (XLM).
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self.transform = self.layer_norm = self.output_bias = None
         if config.language_model_head == "dense":
             policy = kwargs.get("dtype")
@@ -38,16 +34,7 @@ class MaskedLMHead(AlbertLayer):
             self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
-        """Scores every piece of the vocabulary.
-
-        Args:
-            sequence_output: [B, S, H].
-            word_embeddings: float32 [V, E], the tied table.
-            masked_lm_positions: int [B, P], of the masked pieces; None for the logits that each state tells.
-
-        Returns:
-            float32 [B, P, V], or [B, S, V].
-        """
+        """Scores every piece of the table [V, E] at positions [B, P], float32 [B, P, V], or of all states [B, S, H]."""
         if masked_lm_positions is not None:
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
@@ -63,11 +50,8 @@ class MaskedLMHead(AlbertLayer):
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
         """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
-        Args:
-            sequence_output: [B, P, H], at the masked positions.
-            word_embeddings: float32 [V, E], the tied table.
-            labels: int32 [B, P].
-            weights: float32 [B, P].
+        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32
+        [B, P].
         """
         states = self.states(sequence_output)
         return tied_cross_entropy(
@@ -84,24 +68,13 @@ class MaskedLMHead(AlbertLayer):
             return tf.zeros([self._config.vocab_size])
         return tf.convert_to_tensor(self.output_bias)
 
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
-
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class OutputHead(AlbertLayer):
-    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction.
-
-    Args:
-        config: Hyper-parameters.
-        output_size: Number of logits.
-        dropout_prob: Dropout on the input.
-    """
+class OutputHead(ConfiguredLayer):
+    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction."""
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         self._output_size = output_size
         self.dropout_prob = dropout_prob
         self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
@@ -113,20 +86,15 @@ class OutputHead(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
-        return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+        return {**super().get_config(), **arguments}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class DenseOutputHead(OutputHead):
     """A layer of its own before the linear one, on the state of [CLS]: how families without a pooler read a text.
 
-    RoBERTa's and ELECTRA's drop out before that layer and after, DistilBERT's after it alone (`*ClassificationHead` of
-    transformers).
-
-    Args:
-        config: Hyper-parameters; `classification_head` names the layer's activation.
-        output_size: Number of logits.
-        dropout_prob: Dropout on the input of both layers.
+    Its activation is what `classification_head` names. RoBERTa's and ELECTRA's drop out before that layer and after,
+    DistilBERT's after it alone (`*ClassificationHead` of transformers).
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -146,9 +114,7 @@ class DenseOutputHead(OutputHead):
 def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
     """Returns the average over the pieces of a text, [B, H] in the dtype of `sequence_output`; computed in float32.
 
-    Args:
-        sequence_output: [B, S, H].
-        input_mask: [B, S], 1 for pieces and 0 for padding; [B, S, S], of which a piece sees itself; None for all 1.
+    The mask is 1 for pieces and 0 for padding, [B, S], or [B, S, S], of which a piece sees itself; None for all 1.
     """
     states = tf.cast(sequence_output, tf.float32)
     if input_mask is None:

@@ -72,12 +72,8 @@ class NeighborAttention:
     def draw(cls, config: AlbertConfig) -> list["NeighborAttention"]:
         """Draws what is random, from NumPy's seed, which `tf.keras.utils.set_random_seed` sets.
 
-        Args:
-            config: Hyper-parameters, with sinusoidal position embeddings.
-
-        Returns:
-            What blocks begin as in turn: four heads or more do the same in every block, and fewer go on with the next
-            neighbours, until four of these are looked at.
+        Positions must be sinusoidal. Returns what blocks begin as in turn: four heads or more do the same in every
+        block, and fewer go on with the next neighbours, until four of these are looked at.
         """
         embedding_size, hidden_size = config.embedding_size, config.hidden_size
         head_size = hidden_size // config.num_attention_heads

@@ -40,25 +40,13 @@ class AlbertLayer(tf.keras.layers.Layer):
         self.built = True
 
     def add_parameter(self, name: str, shape: list[int], initializer: str | float | collections.abc.Callable):
-        """Adds a float32 weight.
-
-        Args:
-            name: Its name.
-            shape: Its shape.
-            initializer: "zeros", "ones", a truncated normal's standard deviation, or a function of shape and dtype.
-        """
+        """Adds a float32 weight: "zeros", "ones", a truncated normal's deviation, or a function of shape and dtype."""
         if isinstance(initializer, float):
             initializer = tf.keras.initializers.TruncatedNormal(stddev=initializer)
         return self.add_weight(name=name, shape=shape, initializer=initializer, dtype="float32", **_NO_AUTOCAST)
 
     def add_constant(self, name: str, shape: list[int], dtype: str = "float32"):
-        """Adds what is saved with the weights and never learnt; zeros until it is assigned.
-
-        Args:
-            name: Its name.
-            shape: Its shape.
-            dtype: Its dtype.
-        """
+        """Adds what is saved with the weights and never learnt; zeros until it is assigned."""
         return self.add_weight(
             name=name, shape=shape, initializer="zeros", dtype=dtype, trainable=False, **_NO_AUTOCAST
         )
@@ -67,6 +55,18 @@ class AlbertLayer(tf.keras.layers.Layer):
     def from_config(cls, config):
         """Builds a layer from what `get_config` returned."""
         return cls(**with_albert_config(config))
+
+
+class ConfiguredLayer(AlbertLayer):
+    """A layer whose first argument is the config of the model."""
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self._config = config
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 def with_albert_config(config: dict) -> dict:
@@ -78,11 +78,8 @@ def with_albert_config(config: dict) -> dict:
 class Linear(AlbertLayer):
     """inputs [..., input_size] to [..., output_size] in `compute_dtype`: a matrix product and a bias.
 
-    Args:
-        input_size: Last dimension of the input.
-        output_size: Last dimension of the output.
-        initializer_range: Standard deviation of the truncated normal that initialises the kernel; the bias is zero.
-        kernel: float32 [input_size, output_size], to begin with in place of random numbers.
+    The kernel begins as the float32 [input_size, output_size] that is given, or as a truncated normal, whose standard
+    deviation is `initializer_range`; the bias is zero.
     """
 
     def __init__(
@@ -120,12 +117,7 @@ def _constant(values):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class LayerNorm(AlbertLayer):
-    """Layer normalisation over the last dimension, computed in float32, returned in `compute_dtype`.
-
-    Args:
-        size: The last dimension.
-        epsilon: Added to the variance.
-    """
+    """Layer normalisation over the last dimension, computed in float32, returned in `compute_dtype`."""
 
     def __init__(self, size: int, epsilon: float, **kwargs):
         super().__init__(**kwargs)

@@ -106,11 +106,7 @@ def _check_shape(name, shape, variable, path, source):
 
 
 def read_untrained(checkpoint: str) -> set[str]:
-    """Returns the names of a checkpoint's variables that were never trained, as far as its folder tells.
-
-    Raises:
-        InputError: The file can't be read.
-    """
+    """Returns the names of a checkpoint's variables that were never trained, as far as its folder tells."""
     file = find_beside_checkpoint(checkpoint, UNTRAINED_FILE)
     if not file:
         return set()
@@ -119,11 +115,7 @@ def read_untrained(checkpoint: str) -> set[str]:
 
 
 def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
-    """Returns what a folder says of lengths and vectors: maybe "pooling", "normalize" and "max_seq_length".
-
-    Raises:
-        InputError: The file can't be read.
-    """
+    """Returns what a folder says of lengths and vectors: maybe "pooling", "normalize" and "max_seq_length"."""
     path = os.path.join(folder, ENCODER_FILE)
     if not gfile_for(folder).exists(path):
         return {}
@@ -134,10 +126,7 @@ def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
 def find_checkpoint(path: str, source: str) -> str:
     """Returns the checkpoint that a path names: itself, or of a folder the best or newest; see `resolve_checkpoint`.
 
-    Warns where the folder's training was stopped before its end.
-
-    Raises:
-        InputError: There is none; the message begins with `source`.
+    Warns where the folder's training was stopped before its end; errors begin with `source`.
     """
     found = resolve_checkpoint(path)
     if found is None:
@@ -149,11 +138,7 @@ def find_checkpoint(path: str, source: str) -> str:
 
 
 def read_config(path: str, source: str) -> AlbertConfig:
-    """Returns the config in the folder of a checkpoint, which may be given in its place.
-
-    Raises:
-        InputError: There is none, which the message says beginning with `source`, or it is wrong.
-    """
+    """Returns the config in the folder of a checkpoint, which may be given in its place; errors begin with `source`."""
     file = find_beside_checkpoint(path, CONFIG_FILE)
     if file is None:
         folder = checkpoint_folder(path)
@@ -164,11 +149,7 @@ def read_config(path: str, source: str) -> AlbertConfig:
 
 
 def read_num_labels(path: str, source: str) -> int:
-    """Returns the number of outputs of the head in a checkpoint.
-
-    Raises:
-        InputError: There is no head; the message begins with `source`.
-    """
+    """Returns the number of outputs of the head in a checkpoint; errors begin with `source`."""
     shapes = CheckpointReader(path).shapes
     if _HEAD_BIAS not in shapes:
         raise InputError(f"{source}: {path} has no head that shows the number of labels; pass num_labels")

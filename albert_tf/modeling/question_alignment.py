@@ -10,46 +10,32 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling.aligned_pairs import align_words, both_texts
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
-from albert_tf.modeling.layers import AlbertLayer, Linear
+from albert_tf.modeling.layers import ConfiguredLayer, Linear
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class QuestionAlignment(AlbertLayer):
+class QuestionAlignment(ConfiguredLayer):
     """Adds to a piece's word embedding w what a linear layer reads off it and the other text's words that are like it.
 
     These words, averaged by how alike they are, are w' (the "aligned question embedding" of Chen et al. 2017, "Reading
     Wikipedia to answer open-domain questions", section 3.2, with cosines for its learnt projection). The layer reads
     [w', |w - w'|, w * w'], all of length sqrt(E), begins with zeros, so that a pre-trained encoder first sees what it
     knows, and its output is in units of the root mean square of w.
-
-    Args:
-        config: Hyper-parameters.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         size = config.embedding_size
         kernel = tf.zeros([3 * size, size]).numpy()
         self.mix = Linear(3 * size, size, config.initializer_range, kernel, dtype=kwargs.get("dtype"))
 
     def call(self, word_embeddings, input_mask, segment_ids):
-        """Returns word embeddings to encode in place of the given ones, float32 [B, S, E].
-
-        Args:
-            word_embeddings: float32 [B, S, E].
-            input_mask: int [B, S], or [B, S, S], of which a piece sees itself.
-            segment_ids: int [B, S], 0 for the question and 1 for the text.
-        """
+        """Returns what to encode in place of embeddings, float32 [B, S, E]; segment 0 is the question, 1 the text."""
         words, weights = align_words(word_embeddings, *both_texts(input_mask, segment_ids))
         aligned = tf.matmul(weights, words)
         mixed = self.mix(tf.concat([aligned, tf.abs(words - aligned), words * aligned], axis=-1))
         scale = tf.sqrt(tf.reduce_mean(tf.square(word_embeddings), axis=-1, keepdims=True))
         return word_embeddings + scale * tf.cast(mixed, tf.float32)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 def make_question_alignment(config: AlbertConfig, **kwargs) -> QuestionAlignment | None:
@@ -58,13 +44,7 @@ def make_question_alignment(config: AlbertConfig, **kwargs) -> QuestionAlignment
 
 
 def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlignment | None) -> dict:
-    """Returns the encoder's inputs, with aligned embeddings in place of ids where there is a layer for it.
-
-    Args:
-        inputs: The encoder's, and others.
-        encoder: Whose word embeddings they are.
-        alignment: What `make_question_alignment` returned.
-    """
+    """Returns a model's inputs, with aligned embeddings in place of ids where there is a layer for it."""
     inputs = known_inputs(inputs)
     if alignment is None:
         return inputs
@@ -76,12 +56,7 @@ def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlig
 
 
 def alignment_with_inputs(alignment: QuestionAlignment | None, symbol) -> list[tuple]:
-    """Returns the layer, if there is one, and symbols like what it is called on, as `AlbertModel` needs for a summary.
-
-    Args:
-        alignment: What `make_question_alignment` returned.
-        symbol: Makes a symbol of a shape, `AlbertModel._symbol`.
-    """
+    """Returns the layer, if any, and symbols like what it is called on, as `AlbertModel` needs for a summary."""
     if alignment is None:
         return []
     ids = symbol(None, dtype="int32")

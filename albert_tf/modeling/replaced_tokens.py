@@ -8,23 +8,18 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 # By how many heads a share such as 0.333 may miss a whole number of them.
 _ROUNDING = 0.05
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class ReplacedTokenHead(AlbertLayer):
-    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra).
-
-    Args:
-        config: Hyper-parameters.
-    """
+class ReplacedTokenHead(ConfiguredLayer):
+    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra)."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, **kwargs)
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         self.transform = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
@@ -33,10 +28,6 @@ class ReplacedTokenHead(AlbertLayer):
     def call(self, sequence_output):
         """Maps [B, S, H] to float32 [B, S], the logits of having been replaced."""
         return tf.cast(self.dense(self.activation(self.transform(sequence_output)))[..., 0], tf.float32)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self._config.to_dict()}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -109,16 +100,10 @@ class AlbertForReplacedTokens(AlbertModel):
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
-    """Returns the config of a generator: of the same depth, and narrower.
+    """Returns the config of a generator: of the same depth, and narrower, by a share of the discriminator's width H.
 
-    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra).
-
-    Args:
-        config: Of the discriminator.
-        size: The generator's width as a share of its width H.
-
-    Raises:
-        InputError: The share is not more than 0, more than 1, or no whole number of heads.
+    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra). An
+    InputError unless the share is more than 0, at most 1, and a whole number of heads.
     """
     if not 0 < size <= 1:
         raise InputError(

@@ -16,11 +16,7 @@ _SUB_LAYER = re.compile(r"encoder/(attention|feed_forward)_layers/(\d+)/")
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
-    """Returns the layers that `student_layers` names, from 0.
-
-    Raises:
-        InputError: It is no list of numbers that rise.
-    """
+    """Returns the layers that `student_layers` names, from 0; an InputError unless they are numbers that rise."""
     try:
         layers = tuple(map(int, text.split(",")))
     except ValueError:
@@ -31,11 +27,7 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def check_layers(config: AlbertConfig, teacher: AlbertConfig, layers: tuple[int, ...]) -> None:
-    """Checks that a teacher has some layers, and a student as many as they are.
-
-    Raises:
-        InputError: It doesn't.
-    """
+    """Checks that a teacher has some layers, and a student as many as they are."""
     _check_depth(teacher, layers)
     if (config.num_hidden_layers, config.inner_group_num) != (len(layers), teacher.inner_group_num):
         raise InputError(
@@ -60,21 +52,11 @@ def student_config(teacher: AlbertConfig, layers: tuple[int, ...]) -> AlbertConf
 def begin_with_layers(
     model: AlbertForPreTraining, layers: tuple[int, ...], folder: str, source: str
 ) -> tuple[str, list[str]]:
-    """Assigns a model the weights of some of a teacher's layers, and of all that is not in layers.
+    """Assigns a model the weights of some of a teacher's layers, one for each of its own, and of all that is in none.
 
-    A block that is applied several times begins as the first of the teacher's blocks that it stands for.
-
-    Args:
-        model: Of as many layers.
-        layers: Of the teacher, from 0, one for each of the model's.
-        folder: Of the teacher.
-        source: What errors call the folder.
-
-    Returns:
-        A line that says what was taken, and the names of variables that the teacher lacks, or never trained.
-
-    Raises:
-        InputError: The model has parts of other shapes than the teacher, or as for `check_layers`.
+    A block that is applied several times begins as the first of the teacher's blocks that it stands for. Returns a line
+    that says what was taken, and the names of variables that the teacher lacks, or never trained. An InputError if
+    shapes differ, or as for `check_layers`; `source` is what it calls the folder.
     """
     config = read_config(folder, source)
     check_layers(model.config, config, layers)

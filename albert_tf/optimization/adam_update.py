@@ -18,19 +18,12 @@ class Settings(typing.NamedTuple):
 
 
 class StepScalars(typing.NamedTuple):
-    """What is the same for all variables in one step.
+    """What is the same for all variables in one step."""
 
-    Attributes:
-        is_finite: bool, whether the step is done at all.
-        clip_factor: float32, what gradients are scaled by.
-        learning_rate: float32.
-        updates_done: float32, this one included, skipped ones not.
-    """
-
-    is_finite: tf.Tensor
-    clip_factor: tf.Tensor
-    learning_rate: tf.Tensor
-    updates_done: tf.Tensor
+    is_finite: tf.Tensor  # bool, whether the step is done at all
+    clip_factor: tf.Tensor  # float32, what gradients are scaled by
+    learning_rate: tf.Tensor  # float32
+    updates_done: tf.Tensor  # float32, this one included, skipped ones not
 
 
 class VariableState(typing.NamedTuple):
@@ -60,12 +53,7 @@ def updated_state(
 ) -> VariableState:
     """Returns the state after the step, or the same one if the step is skipped.
 
-    Args:
-        settings: Of the optimizer.
-        state: Before the step.
-        gradient: Before clipping, of the variable's shape.
-        scalars: Of the step.
-        trust_ratio: Scalar float32 that the direction is scaled by; 1 for Adam.
+    The gradient is that before clipping; the scalar float32 `trust_ratio` scales the direction, and is 1 for Adam.
     """
     m, v = _moments(settings, state, gradient, scalars)
     direction = trust_ratio * _direction(settings, state, m, v, scalars)
@@ -85,15 +73,7 @@ def updated_average(ema_decay: float, average: tf.Tensor, weights: tf.Tensor, sc
 def update_to_follow(
     weight_decay: float, before: tf.Tensor, after: tf.Tensor, scalars: StepScalars, trust_ratio: tf.Tensor
 ) -> tf.Tensor:
-    """Returns what a step added to a variable but for its weight decay; whoever follows it decays as a whole.
-
-    Args:
-        weight_decay: Of the variable.
-        before: Its weights before the step.
-        after: Those after it.
-        scalars: Of the step.
-        trust_ratio: As for `updated_state`.
-    """
+    """Returns what a step added to a variable but for its weight decay; whoever follows it decays as a whole."""
     decayed = scalars.learning_rate * trust_ratio * weight_decay * before
     return tf.where(scalars.is_finite, after - before + decayed, 0.0)
 

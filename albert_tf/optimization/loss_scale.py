@@ -21,9 +21,9 @@ class LossScale(tf.Module):
 
     def __init__(self):
         super().__init__()
-        self.scale = _variable(_FIRST_SCALE, tf.float32, "loss_scale")
-        self.steps_at_scale = _variable(0, tf.int64, "steps_at_scale")
-        self.overflows = _variable(0, tf.int64, "overflows")
+        self.scale = variable_of_all(_FIRST_SCALE, tf.float32, "loss_scale")
+        self.steps_at_scale = variable_of_all(0, tf.int64, "steps_at_scale")
+        self.overflows = variable_of_all(0, tf.int64, "overflows")
 
     def named_variables(self) -> dict[str, tf.Variable]:
         """Returns the variables by the name that they have in a checkpoint."""
@@ -63,7 +63,8 @@ class LossScale(tf.Module):
             strategy.extended.update(variable, lambda each, new: each.assign(new), args=(value,))
 
 
-def _variable(value, dtype, name):
+def variable_of_all(value: float, dtype: tf.DType, name: str) -> tf.Variable:
+    """Returns a scalar that is never trained, and the same on all replicas."""
     return tf.Variable(
         value, dtype=dtype, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name=name
     )

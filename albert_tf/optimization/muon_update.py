@@ -18,11 +18,9 @@ _MOMENTUM = 0.95
 
 
 def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tensor:
-    """Returns the matrix with all its singular values near 1, by the iteration of Newton and Schulz.
+    """Returns float32 [rows, columns] with all singular values near 1, by the iteration of Newton and Schulz.
 
-    Args:
-        matrix: float32 [rows, columns].
-        compute_dtype: Of the products; bfloat16 is exact enough.
+    Products are in `compute_dtype`, for which bfloat16 is exact enough.
     """
     rows, columns = matrix.shape
     x = matrix if rows <= columns else tf.transpose(matrix)
@@ -39,10 +37,8 @@ def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tens
 def accumulated(first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScalars) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the moment after the step, and the direction to take: where Nesterov's momentum points.
 
-    Args:
-        first_moment: float32 [rows, columns], the decayed sum of the gradients before.
-        gradient: Before clipping, of the same shape.
-        scalars: Of the step.
+    Both are float32 [rows, columns]; the moment is the decayed sum of the gradients, and the gradient that before
+    clipping.
     """
     gradient = gradient * scalars.clip_factor
     moment = _MOMENTUM * first_moment + gradient
@@ -50,13 +46,6 @@ def accumulated(first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScala
 
 
 def muon_direction(settings: Settings, weights: tf.Tensor, direction: tf.Tensor, compute_dtype: str) -> tf.Tensor:
-    """Returns what, times the learning rate, leaves the weights: the orthogonalized direction and the weight decay.
-
-    Args:
-        settings: Of the optimizer.
-        weights: float32 [rows, columns], before the step.
-        direction: Of the same shape; see `accumulated`.
-        compute_dtype: Of the products.
-    """
+    """Returns what, times the learning rate, leaves the weights: the orthogonalized direction and the weight decay."""
     scale = _ROOT_MEAN_SQUARE * math.sqrt(max(weights.shape))
     return scale * orthogonalized(direction, compute_dtype) + settings.weight_decay * weights

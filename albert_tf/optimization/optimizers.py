@@ -24,7 +24,7 @@ from albert_tf.optimization.adam_update import (
     updated_average,
     updated_state,
 )
-from albert_tf.optimization.loss_scale import LossScale
+from albert_tf.optimization.loss_scale import LossScale, variable_of_all
 from albert_tf.optimization.muon_update import accumulated, muon_direction
 from albert_tf.optimization.schedule import LearningRateSchedule
 
@@ -33,17 +33,11 @@ _EXCLUDED = re.compile(r"gamma$|beta$|bias")
 
 
 class Applied(typing.NamedTuple):
-    """What one step did.
+    """What one step did."""
 
-    Attributes:
-        is_finite: Scalar bool, whether loss and gradient were finite; if not, the step was skipped.
-        gradient_norm: Scalar float32, the global norm of the gradients before clipping.
-        trust_ratios: Scalar float32 by name of variable, LAMB's factor of the update; empty for AdamW.
-    """
-
-    is_finite: tf.Tensor
-    gradient_norm: tf.Tensor
-    trust_ratios: dict[str, tf.Tensor]
+    is_finite: tf.Tensor  # scalar bool, whether loss and gradient were finite; if not, the step was skipped
+    gradient_norm: tf.Tensor  # scalar float32, the global norm of the gradients before clipping
+    trust_ratios: dict[str, tf.Tensor]  # scalar float32 by variable, LAMB's factor of the update; empty for AdamW
 
 
 class AdamW(tf.Module):
@@ -123,8 +117,8 @@ class AdamW(tf.Module):
         averaged = variables.items() if ema_decay else ()
         self.averages = {name: _zeros(variable, f"{name}/average") for name, variable in averaged}
         self.start_averages()
-        self.skipped_steps = _counter(0, "skipped_steps")
-        self.last_skipped_step = _counter(-1, "last_skipped_step")
+        self.skipped_steps = variable_of_all(0, tf.int64, "skipped_steps")
+        self.last_skipped_step = variable_of_all(-1, tf.int64, "last_skipped_step")
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -304,11 +298,7 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 
 
 def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: LearningRateSchedule, **options) -> AdamW:
-    """Returns the optimizer that a flag names; options as for `AdamW`.
-
-    Raises:
-        InputError: There is no such optimizer, or an option is out of range.
-    """
+    """Returns the optimizer that a flag names, an InputError if there is none; options as for `AdamW`."""
     if name not in OPTIMIZERS:
         raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)
@@ -316,9 +306,3 @@ def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: Learn
 
 def _zeros(variable, name):
     return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False, name=name.replace("/", "."))
-
-
-def _counter(value, name):
-    return tf.Variable(
-        value, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name=name
-    )

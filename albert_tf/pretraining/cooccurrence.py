@@ -28,19 +28,10 @@ _OVERSAMPLING, _POWER_ITERATIONS = 16, 4
 
 
 def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: int, stddev: float) -> np.ndarray:
-    """Returns embeddings of the pieces in training shards: always the same ones for the same shards.
+    """Returns embeddings of the pieces in the first 8 million of training shards, float32 [V, E]: always the same ones.
 
-    Args:
-        shards: What to count in; their first 8 million pieces.
-        vocab_size: Number of pieces V.
-        embedding_size: Length E of an embedding.
-        stddev: Standard deviation of the numbers returned.
-
-    Returns:
-        float32 [V, E]. Zeros for pieces that don't occur, and special tokens.
-
-    Raises:
-        InputError: It is not known which tokenizer the shards were made with.
+    They are zeros for pieces that don't occur, and special tokens, and have the standard deviation that is given. An
+    InputError if it is not known which tokenizer the shards were made with.
     """
     if shards.tokenizer is None:
         raise InputError(
@@ -54,14 +45,9 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
 
 
 def begin_with_counts(model: tf.keras.Model, shards: ShardSet) -> str:
-    """Assigns a model's word embeddings those of `cooccurrence_embeddings`, where a piece was counted.
+    """Assigns an `AlbertForPreTraining` the word embeddings of `cooccurrence_embeddings`, where a piece was counted.
 
-    Args:
-        model: An `AlbertForPreTraining` before its first step; `TrainingRun.train` takes this as `initialize`.
-        shards: What it will read.
-
-    Returns:
-        A line that says how many pieces were counted.
+    `TrainingRun.train` takes this as `initialize`; it returns a line that says how many pieces were counted.
     """
     config, table = model.config, model.encoder.embeddings.word_embeddings
     counted = cooccurrence_embeddings(shards, config.vocab_size, config.embedding_size, config.initializer_range)
@@ -111,17 +97,11 @@ def count_pairs(
     special_ids: np.ndarray,
     most_contexts: int = _MOST_CONTEXTS,
 ) -> np.ndarray:
-    """Counts the sentences in which each two pieces occur.
+    """Counts the sentences in which each two pieces occur, float32 [V, C]; no piece occurs with itself.
 
-    Args:
-        batches: int ids, bool which of them are text, and int numbers of sentences within each row, [N, S] each.
-        vocab_size: Number of pieces V.
-        special_ids: Ids that are not counted.
-        most_contexts: Most pieces C that the others are counted with. They are those with the lowest ids, which are the
-            most frequent ones in a vocabulary as `build_vocab.py` makes it.
-
-    Returns:
-        float32 [V, C]; no piece occurs with itself.
+    A batch is int ids, bool which of them are text, and int numbers of sentences within each row, [N, S] each. The C
+    pieces that the others are counted with are those with the lowest ids, which are the most frequent ones in a
+    vocabulary as `build_vocab.py` makes it.
     """
     num_contexts = min(vocab_size, most_contexts)
     counts = np.zeros([vocab_size, num_contexts], np.float32)
@@ -154,12 +134,8 @@ def _pairs(sentence, piece):
 def factorize(counts: np.ndarray, embedding_size: int, stddev: float) -> np.ndarray:
     """Returns float32 [V, E]: the left singular vectors of the mutual information, times roots of singular values.
 
-    They are turned at random, so that no number of an embedding weighs more than another.
-
-    Args:
-        counts: float32 [V, C], sentences in which two pieces occur.
-        embedding_size: E.
-        stddev: Standard deviation of the result, over the pieces that occur.
+    Of counts float32 [V, C]. They are turned at random, so that no number of an embedding weighs more than another, and
+    have the standard deviation that is given, over the pieces that occur.
     """
     generator = np.random.Generator(np.random.PCG64(0))
     row_sums, column_sums = counts.sum(axis=1, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)

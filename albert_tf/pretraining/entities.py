@@ -22,15 +22,7 @@ _USUAL_COLLISIONS = 6
 
 
 def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
-    """Returns the entities of a folder.
-
-    Args:
-        folder: What `entity_vectors` names.
-        tokenizer: Of the data, None if it is not known.
-
-    Raises:
-        InputError: The folder can't be used, or there is no tokenizer.
-    """
+    """Returns the entities of the folder that `entity_vectors` names; an InputError without the data's tokenizer."""
     source = f"`{ENTITY_VECTORS}={folder}`"
     if tokenizer is None:
         raise InputError(
@@ -41,12 +33,7 @@ def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
 
 
 def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
-    """Returns the config of a model that is to know the entities of a folder, where there is no vocabulary yet.
-
-    Args:
-        config: Of the model without them.
-        folder: What `entity_vectors` names.
-    """
+    """Returns the config of a model that is to know the entities of a folder, where there is no vocabulary yet."""
     entities, vectors = read_entity_vectors(folder, f"`{ENTITY_VECTORS}={folder}`")
     # A piece is a character at least, but for the space that SentencePiece sees before each name.
     lengths = [min(1 + len(name), MAX_PIECES_OF_NAME) for name in entities]
@@ -55,16 +42,7 @@ def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
 
 
 def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:
-    """Checks that a model to begin with knows no entities, or these.
-
-    Args:
-        known: Those of the run.
-        folder: Where they come from; named in errors.
-        init_checkpoint: The model's folder or checkpoint.
-
-    Raises:
-        InputError: It knows others.
-    """
+    """Checks that a model to begin with knows no entities, or these; the folder is where they come from."""
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     config = read_config(path, "`init_checkpoint`")
     if not config.num_entities:

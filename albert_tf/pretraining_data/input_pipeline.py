@@ -21,18 +21,12 @@ _HOSTS, _SHARDS, _EXAMPLES, _BATCHES, _SOURCES = range(5)
 
 @dataclasses.dataclass(frozen=True)
 class InputOptions:
-    """What the reader must know of the shards.
-
-    Attributes:
-        max_seq_length: Length S of the examples.
-        max_predictions_per_seq: Masked pieces P of an example.
-        is_static: Whether the records hold masks.
-        features: Those that their packing declares; see `Packing`.
-    """
+    """What the reader must know of the shards."""
 
     max_seq_length: int
     max_predictions_per_seq: int
-    is_static: bool
+    is_static: bool  # whether the records hold masks
+    # Those that their packing declares.
     features: collections.abc.Mapping[str, int | None] = dataclasses.field(default_factory=dict)
 
 
@@ -54,7 +48,7 @@ def train_dataset(
     examples_per_shard: list[int] | None = None,
     mixture: Mixture | None = None,
 ) -> tf.data.Dataset:
-    """Returns one host's endless batches of shuffled examples.
+    """Returns one host's endless batches of shuffled examples, `global_batch_size` / `num_hosts` each, as prepared.
 
     Batch n of a host is always the same, masks included, for the same shards in the same order, options, batch size,
     seed and number of hosts, whatever machine reads it and wherever one starts. So the number of steps done, which
@@ -63,33 +57,17 @@ def train_dataset(
     not parsed.
 
     In each epoch every shard is read by one of the hosts, whole, and so every example exactly once. The hosts take
-    turns: in every `num_hosts` epochs each of them reads every shard once. A host starts its next epoch as soon
-    as it finishes one, so batches cross the borders of epochs, and no example is dropped or repeated to fill a batch.
-    The order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are
-    interleaved and shuffled. Every batch is prepared with a seed of its own.
+    turns: in every `num_hosts` epochs each of them reads every shard once. A host starts its next epoch as soon as it
+    finishes one, so batches cross the borders of epochs, and no example is dropped or repeated to fill a batch. The
+    order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are interleaved
+    and shuffled. Every batch is prepared with a seed of its own.
 
     With a mixture this is the order of each source's shards by themselves, which end their epochs one before the other,
     and the mixture says which source an example is taken from.
 
-    Args:
-        paths: The shards.
-        options: What the reader must know of them.
-        prepare: Makes batches of records.
-        global_batch_size: Batch size over all hosts and their replicas.
-        seed: Seed of order and of what is drawn for a batch.
-        start_step: Number of batches to skip, for a run that is resumed.
-        host_index: This host, from 0.
-        num_hosts: How many hosts read these shards, each its part of a batch.
-        examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
-            then, all shards are read through to count them.
-        mixture: Which sources the shards are of, and how often each is drawn; None where all are one.
-
-    Returns:
-        Dataset of what `prepare` returns, of `global_batch_size` / `num_hosts` examples.
-
-    Raises:
-        InputError: The batch can't be divided by the hosts, there are fewer shards than hosts, or a shard turned out to
-            be damaged when it was counted.
+    `examples_per_shard` is needed where `start_step` is not 0; if it isn't given then, all shards are read through to
+    count them. An InputError if the batch can't be divided by the hosts, there are fewer shards than hosts, or a shard
+    turned out to be damaged when it was counted.
     """
     if global_batch_size % num_hosts:
         raise InputError(
@@ -214,9 +192,6 @@ def eval_dataset(paths: list[str], options: InputOptions, prepare: Prepare, glob
     """Returns every example once, in order; the last batch is filled up with zeros, and so of weight zero.
 
     Each batch is prepared with the same seeds every time.
-
-    Returns:
-        Dataset of what `prepare` returns, of `global_batch_size` examples.
     """
     batches = tf.data.TFRecordDataset(paths).batch(global_batch_size).enumerate()
 
@@ -250,11 +225,7 @@ def parse(serialized: tf.Tensor, options: InputOptions) -> dict[str, tf.Tensor]:
 
 
 def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) -> None:
-    """Parses the first record of each shard.
-
-    Raises:
-        InputError: A shard can't be read, or doesn't have the lengths and masks that the options say.
-    """
+    """Parses the first record of each shard; an InputError if it doesn't have the lengths and masks of the options."""
 
     def check(path):
         if records.is_static(path) != options.is_static:

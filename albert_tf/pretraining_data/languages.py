@@ -46,14 +46,8 @@ def check_sources(sources: list[str]) -> None:
 def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
     """Returns how often each language is drawn: its share of the text to the power of an exponent, made to add up to 1.
 
-    Conneau and Lample (2019), section 3.1. With 1 each is drawn as there is text of it, with 0 all are drawn alike.
-
-    Args:
-        sizes: Pieces of each language.
-        exponent: From 0 to 1.
-
-    Raises:
-        InputError: The exponent is something else.
+    Conneau and Lample (2019), section 3.1. Sizes are in pieces. With 1 each is drawn as there is text of it, with 0 all
+    are drawn alike; an InputError if the exponent is not from 0 to 1.
     """
     if exponent < 0:
         raise InputError(

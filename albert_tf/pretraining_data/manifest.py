@@ -60,11 +60,7 @@ _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_sh
 
 
 def read_manifest(path: str) -> dict:
-    """Returns what the builder wrote, empty if there is no manifest.
-
-    Raises:
-        InputError: The file can't be read.
-    """
+    """Returns what the builder wrote, empty if there is no manifest."""
     if not tf.io.gfile.exists(path):
         return {}
     manifest = check_types(read_json(path, "the manifest"), _TYPES, path)
@@ -79,8 +75,7 @@ def read_manifest(path: str) -> dict:
 def packing_of(manifest: dict, source: str) -> Packing:
     """Returns how the examples of shards were packed; without a manifest, as the original does by default.
 
-    Raises:
-        InputError: The manifest doesn't say it, the packing is unknown, or it has other features than are declared.
+    An InputError if the manifest doesn't say it, the packing is unknown, or it has other features than are declared.
     """
     options = manifest.get("options", {})
     if "version" in manifest and "packing" not in options:
@@ -114,8 +109,7 @@ def mention_options(manifest: dict) -> tuple[str | None, bool]:
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
     """Returns how the builder was told to mask, None if the manifest doesn't say.
 
-    Raises:
-        InputError: An option is unknown, or pieces were replaced by span.
+    An InputError if an option is unknown, or pieces were replaced by span.
     """
     options = dict(manifest.get("options", {}).get("masking_options") or {})
     unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
@@ -173,11 +167,7 @@ def decisive_options(options: dict | None) -> dict | None:
 
 
 def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
-    """Returns the paths of the shards of a split, none if the manifest doesn't know it.
-
-    Raises:
-        InputError: The manifest names something that is no file in its folder.
-    """
+    """Returns the paths of the shards of a split, none if the manifest doesn't know it."""
     source = os.path.join(folder, MANIFEST_FILE)
     names = manifest.get("splits", {}).get(split, {}).get("files", [])
     return [name_in_folder(folder, name, source) for name in names]
@@ -187,9 +177,6 @@ def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, 
     """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
 
     They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
-
-    Raises:
-        InputError: The manifest can't be read, or names something that is no file in the folder.
     """
     manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
     manifest = read_manifest(manifest_path)

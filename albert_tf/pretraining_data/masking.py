@@ -26,17 +26,11 @@ _NUM_FILL_TILES, _NUM_FILL_ROUNDS = 12, 3  # a word that would still fit is miss
 
 @dataclasses.dataclass(frozen=True)
 class MaskingTokens:
-    """Ids of a vocabulary that masking treats differently.
-
-    Attributes:
-        mask_id: Id of [MASK].
-        unmaskable_ids: Ids that are never chosen: [CLS] and [SEP].
-        real_piece_ids: int32 ids that a random replacement is drawn from.
-    """
+    """Ids of a vocabulary that masking treats differently."""
 
     mask_id: int
-    unmaskable_ids: tuple[int, ...]
-    real_piece_ids: np.ndarray
+    unmaskable_ids: tuple[int, ...]  # that are never chosen: [CLS] and [SEP]
+    real_piece_ids: np.ndarray  # int32, that a random replacement is drawn from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,17 +82,11 @@ def ngram_probabilities(options: MaskingOptions) -> np.ndarray:
 
 
 def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Chooses and replaces pieces.
+    """Chooses and replaces pieces of int32 [B, S] `input_ids`, by `input_mask` and `token_boundary` (1: a word starts).
 
-    Args:
-        features: int32 [B, S] `input_ids`, `input_mask` and `token_boundary` (1 where a word starts); anything
-            else is passed on. Each sequence begins with [CLS].
-        options: How to mask, with the tokens and the number of predictions.
-        seed: int32 or int64 [2]; equal seeds give equal masks to equal batches.
-
-    Returns:
-        The features with `input_ids` replaced, and `masked_lm_positions` (ascending, 0 where unused) and
-        `masked_lm_ids` int32 [B, P], `masked_lm_weights` float32 [B, P] (1 where used).
+    Each sequence begins with [CLS]; the seed is int32 or int64 [2], and equal ones give equal masks to equal batches.
+    Anything else is passed on, with `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids` int32 [B, P],
+    and `masked_lm_weights` float32 [B, P] (1 where used).
     """
     seeds = tf.unstack(tf.random.split(seed, 7))
     shape = tf.shape(features["input_ids"])
@@ -237,9 +225,8 @@ def _take_in_order(sizes, room):
 def _choose_words(words, tiles, rest, room, options):
     """Chooses words of `rest`, int32 [B, _NUM_FILL_TILES], the next tiles, of which the first doesn't fit whole.
 
-    Returns:
-        int32 positions where what is chosen begins and ends: for each row the leading words of the first tile together,
-        maybe none; then each word that fits.
+    Returns int32 positions where what is chosen begins and ends: for each row the leading words of the first tile
+    together, maybe none; then each word that fits.
     """
     words = tf.pad(words, [[0, options.ngram + 1]], constant_values=tiles.ends[-1])
     borders = tf.gather(words, tf.gather(tiles.first_words, rest)[:, :, None] + tf.range(options.ngram + 1))

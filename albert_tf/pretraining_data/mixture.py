@@ -14,19 +14,13 @@ _STEPS_PER_BLOCK = 256  # drawn at once
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """What is drawn, and how often.
+    """What is drawn, and how often."""
 
-    Attributes:
-        sources: Of each shard the number of its source, from 0.
-        shares: Of each source how often it is drawn when it is its turn; those of one turn add up to 1.
-        turns: The sources that are drawn from in one step, then those of the next, and so on from the first again.
-        is_one_a_batch: Whether all examples of a batch are of one source.
-    """
-
-    sources: tuple[int, ...]
-    shares: tuple[float, ...]
+    sources: tuple[int, ...]  # of each shard the number of its source, from 0
+    shares: tuple[float, ...]  # how often a source is drawn when it is its turn; those of one turn add up to 1
+    # The sources that are drawn from in one step, then those of the next, and so on from the first again.
     turns: tuple[tuple[int, ...], ...]
-    is_one_a_batch: bool = False
+    is_one_a_batch: bool = False  # whether all examples of a batch are of one source
 
     @property
     def frequencies(self) -> list[float]:
@@ -34,12 +28,9 @@ class Mixture:
         return [share / len(self.turns) for share in self.shares]
 
     def draw(self, seed: tf.Tensor, block: tf.Tensor, batch_size: int) -> tf.Tensor:
-        """Returns the source of each example in a block of 256 steps: int64 [256, B].
+        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed of all is int64 [2].
 
-        Args:
-            seed: int64 [2], of all blocks.
-            block: Number of the block, int64.
-            batch_size: Examples of a batch, B, over all hosts.
+        B is the number of examples in a batch over all hosts.
         """
         width = 1 if self.is_one_a_batch else batch_size
         draws = tf.random.stateless_uniform([_STEPS_PER_BLOCK, width], tf.random.fold_in(seed, block))

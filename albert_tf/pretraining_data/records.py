@@ -31,13 +31,10 @@ def feature_spec(
     max_predictions_per_seq: int | None,
     features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({}),
 ) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns what `tf.io.parse_example` needs.
+    """Returns what `tf.io.parse_example` needs: sequences int64 [S], masked_lm features int64 and weights float32 [P].
 
-    Args:
-        max_seq_length: Length S of the sequence features, int64.
-        max_predictions_per_seq: Length P of the masked_lm features, int64 and for the weights float32; None for
-            dynamic records, which have none.
-        features: Those that the packing declares, int64; see `Packing`.
+    Without `max_predictions_per_seq` they are dynamic records, which have no masks. `features` are those that the
+    packing declares, int64.
     """
     spec = {name: tf.io.FixedLenFeature([max_seq_length], tf.int64) for name in SEQUENCE_FEATURES}
     for name, length in {LABEL_FEATURE: 1, **features}.items():
@@ -52,11 +49,8 @@ def feature_spec(
 def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
     """Serialises a batch of examples, many times faster than one tf.train.Example after the other.
 
-    Args:
-        features: Name to [N, ...]; non-negative integers become int64 lists, everything else float lists.
-
-    Returns:
-        N serialised tf.train.Examples, byte for byte what deterministic serialisation gives.
+    Features are [N, ...]; non-negative integers become int64 lists, everything else float lists. Returns N serialised
+    tf.train.Examples, byte for byte what deterministic serialisation gives.
     """
     entries = [_entries(name, values.reshape(len(values), -1)) for name, values in sorted(features.items())]
     columns = []
@@ -131,11 +125,7 @@ def first_record(path):
 
 
 def is_static(path: str) -> bool:
-    """Whether the first record of a file holds masks.
-
-    Raises:
-        InputError: The file is empty or is not a TFRecord file of ours or the original's.
-    """
+    """Whether the first record of a file holds masks; an InputError if it is no record of ours or the original's."""
     try:
         records = first_record(path).numpy().tolist()
     except tf.errors.OpError as error:

@@ -21,52 +21,26 @@ _ID_FEATURES = ("input_ids", "masked_lm_ids")
 
 @dataclasses.dataclass(frozen=True)
 class ShardBatch:
-    """B examples of S positions each.
+    """B examples of S positions each."""
 
-    Attributes:
-        input_ids: int64 [B, S], what the model sees.
-        original_ids: int64 [B, S], the same before masking.
-        segment_ids: int64 [B, S].
-        is_used: bool [B, S], False where padded.
-        is_special: bool [B, S], True at [CLS] and [SEP].
-        is_chosen: bool [B, S], True where the model must predict the piece.
-        word_starts: bool [B, S]; a special token, and what follows one, always starts a word.
-        labels: int64 [B], `next_sentence_labels`.
-        in_mention: bool [B, S], True in mentions of entities that are masked whole; None where none are.
-    """
-
-    input_ids: np.ndarray
-    original_ids: np.ndarray
-    segment_ids: np.ndarray
-    is_used: np.ndarray
-    is_special: np.ndarray
-    is_chosen: np.ndarray
-    word_starts: np.ndarray
-    labels: np.ndarray
-    in_mention: np.ndarray | None = None
+    input_ids: np.ndarray  # int64 [B, S], what the model sees
+    original_ids: np.ndarray  # the same before masking
+    segment_ids: np.ndarray  # int64 [B, S]
+    is_used: np.ndarray  # bool [B, S], False where padded
+    is_special: np.ndarray  # bool [B, S], True at [CLS] and [SEP]
+    is_chosen: np.ndarray  # bool [B, S], True where the model must predict the piece
+    word_starts: np.ndarray  # bool [B, S]; a special token, and what follows one, always starts a word
+    labels: np.ndarray  # int64 [B], `next_sentence_labels`
+    in_mention: np.ndarray | None = None  # bool [B, S], True in mentions of entities that are masked whole
 
 
 class ShardReader:
     """Reads a shard with the help of the manifest and the tokenizer beside it, where there are any.
 
     Without a vocabulary the special tokens are known by their places: [CLS] comes first, [SEP] last, and most of the
-    masked pieces became [MASK].
-
-    Args:
-        path: The shard.
-
-    Attributes:
-        is_static: Whether its records hold masks.
-        is_masked: Whether `read` gives masks: those of a dynamic shard are drawn as an epoch of training would draw
-            them, where it is known how to mask.
-        max_seq_length: Length S of the examples.
-        manifest: What the builder wrote, empty if unknown.
-        packing: How the examples were packed.
-        vocabulary: None if unknown.
-        mask_id: Id of [MASK], None if unknown.
-
-    Raises:
-        InputError: The file is no shard or is damaged, or what lies beside it does not belong to it.
+    masked pieces became [MASK]. Where `is_masked`, `read` gives masks: those of a dynamic shard are drawn as an epoch
+    of training would draw them, where it is known how to mask. `vocabulary` and `mask_id` are None if unknown, and
+    `manifest` is empty.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -97,11 +71,7 @@ class ShardReader:
         return self.vocabulary.pieces[piece_id] if self.vocabulary else str(piece_id)
 
     def read(self) -> collections.abc.Iterator[ShardBatch]:
-        """Yields the examples in their order.
-
-        Raises:
-            InputError: A record is damaged, is unlike the first one, or holds an id that is not in the vocabulary.
-        """
+        """Yields the examples in their order."""
         for number, features in enumerate(self._parsed()):
             if self.is_masked and not self.is_static:
                 unmasked = {name: tf.constant(features[name], tf.int32) for name in records.SEQUENCE_FEATURES}

@@ -172,11 +172,7 @@ def find_shards(
 
 
 def find_tokenizer(input_file: list[str]) -> Tokenizer | None:
-    """Returns the tokenizer beside the shards that paths or globs name, None if there is none.
-
-    Raises:
-        InputError: There are no such shards, their build is not finished, or it can't be read.
-    """
+    """Returns the tokenizer beside the shards that paths or globs name, None if there is none."""
     _refuse_unfinished_build(input_file)
     path = _Folder.of(match_files(input_file, "input_file")).path
     return load_tokenizer(path) if tf.io.gfile.exists(os.path.join(path, TOKENIZER_FILE)) else None

@@ -25,15 +25,8 @@ def show_shard(
 ) -> None:
     """Prints the first examples of a shard and counts of all of it, and draws the lengths of its examples if asked.
 
-    Args:
-        path: A shard, static or dynamic. The manifest and the tokenizer beside it are used if they are there.
-        num_examples: How many examples to show.
-        plot_path: The PNG to write; it replaces one that is there.
-        use_colour: Whether to colour text for a terminal; None: if standard output is one and NO_COLOR is not set.
-
-    Raises:
-        InputError: The file is no shard or is damaged, what lies beside it does not belong to it, or a picture is asked
-            for and matplotlib is not installed.
+    The manifest and the tokenizer beside it are used if they are there. A PNG that is there is replaced. Text is
+    coloured unless told otherwise if standard output is a terminal and NO_COLOR is not set.
     """
     if use_colour is None:
         use_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -18,11 +18,7 @@ _FRAME_BYTES = 16  # around a record: its length (8 bytes), and the checksums of
 
 
 def read_through(path: str) -> tuple[int, bool]:
-    """Reads the records of a file up to the first damaged one.
-
-    Returns:
-        How many there are, and whether that is all of them.
-    """
+    """Reads records up to the first damaged one; returns how many there are, and whether that is all of them."""
     try:
         num_records, num_bytes = _measure(path).numpy().tolist()
     except tf.errors.DataLossError:
@@ -53,11 +49,7 @@ def _count_up_to_damage(path):
 
 
 def count_records(paths: collections.abc.Sequence[str]) -> list[int]:
-    """Reads files through and returns how many records each of them holds.
-
-    Raises:
-        InputError: A record is damaged.
-    """
+    """Reads files through and returns how many records each of them holds; an InputError if one is damaged."""
     readings = look_through(read_through, paths)
     refuse_damage(_name_damage(paths, readings))
     return [num_records for num_records, _ in readings]
@@ -74,11 +66,7 @@ def describe_damage(damage: dict[str, str]) -> str:
 
 
 def refuse_damage(damage: dict[str, str]) -> None:
-    """Checks that `find_damage` found none.
-
-    Raises:
-        InputError: It did; names each file and what is wrong with it.
-    """
+    """Raises InputError if `find_damage` found any; it names each file and what is wrong with it."""
     if damage:
         raise InputError(
             f"damaged: {describe_damage(damage)}; copy the damaged files again from where they were made, or "
@@ -89,11 +77,7 @@ def refuse_damage(damage: dict[str, str]) -> None:
 
 @contextlib.contextmanager
 def naming_damaged_shards(paths: collections.abc.Sequence[str]) -> collections.abc.Iterator[None]:
-    """Names the damaged files if reading them fails, which TensorFlow doesn't do.
-
-    Raises:
-        InputError: A record was damaged: names each damaged file and the first such record in it.
-    """
+    """Names the damaged files if reading them fails, and the first such record, which TensorFlow doesn't do."""
     try:
         yield
     except tf.errors.DataLossError:

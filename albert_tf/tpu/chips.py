@@ -7,25 +7,15 @@ from albert_tf.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Tpu:
-    """A kind of TPU that can be rented.
-
-    Attributes:
-        name: As `albert-tf plan-tpu --tpu` takes it.
-        topology: The name that the compiler knows it by.
-        num_replicas: How many replicas train on it: chips, or on v2 and v3 the two cores of each.
-        memory_bytes: Memory of one replica.
-        peak_flops: bfloat16 operations a second of one replica.
-        bandwidth: Bytes a second between one replica and its memory.
-        runs_pallas_kernels: Whether the compiler takes the kernels of `modeling.kernels.flash_attention_kernel` for it.
-            Before v4 it knows no product of bfloat16 in them.
-    """
+    """A kind of TPU that can be rented."""
 
     name: str
-    topology: str
-    num_replicas: int
-    memory_bytes: int
-    peak_flops: float
-    bandwidth: float
+    topology: str  # the name that the compiler knows it by
+    num_replicas: int  # how many train on it: chips, or on v2 and v3 the two cores of each
+    memory_bytes: int  # of one replica
+    peak_flops: float  # bfloat16 operations a second of one replica
+    bandwidth: float  # bytes a second between one replica and its memory
+    # Whether the compiler takes Pallas kernels for it. Before v4 it knows no product of bfloat16 in them.
     runs_pallas_kernels: bool = True
 
 

@@ -36,42 +36,26 @@ class UnsupportedOperationError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class CompiledStep:
-    """What the compiler says of one chip's program.
+    """What the compiler says of one chip's program."""
 
-    Attributes:
-        argument_bytes: HBM that variables and the batch take.
-        temporary_bytes: HBM that is needed while it runs, besides.
-        code_bytes: HBM of the program itself.
-        output_bytes: HBM of the results, those included that take the place of arguments.
-        alias_bytes: How much of the results does that.
-        flops: Floating-point operations; the body of a loop is counted once.
-        bytes_accessed: What all operations together read and write, counted likewise.
-        compile_seconds: How long the compiler took.
-        text: The optimized program in XLA's notation. None where XLA can't write down what it made: it fails for some
-            programs that add gradients up while they compute.
-    """
-
-    argument_bytes: int
-    temporary_bytes: int
-    code_bytes: int
-    output_bytes: int
-    alias_bytes: int
-    flops: float
-    bytes_accessed: float
+    argument_bytes: int  # HBM that variables and the batch take
+    temporary_bytes: int  # HBM that is needed while it runs, besides
+    code_bytes: int  # HBM of the program itself
+    output_bytes: int  # HBM of the results, those included that take the place of arguments
+    alias_bytes: int  # how much of the results does that
+    flops: float  # the body of a loop is counted once
+    bytes_accessed: float  # what all operations together read and write, counted likewise
     compile_seconds: float
+    # The optimized program in XLA's notation. None where XLA can't write down what it made: it fails for some programs
+    # that add gradients up while they compute.
     text: str | None = dataclasses.field(repr=False)
 
 
 def lower(function, arguments: list[tf.Tensor]) -> str:
-    """Returns a function as StableHLO text.
+    """Returns a function of tensors as StableHLO text; of the given ones only shape and dtype matter.
 
-    Args:
-        function: Takes tensors; may read and assign variables.
-        arguments: Concrete tensors, of which only shape and dtype matter.
-
-    Raises:
-        UnsupportedOperationError: An operation, named in the message, or a shape that depends on values can't be
-            compiled.
+    It may read and assign variables. An UnsupportedOperationError if an operation, named in the message, or a shape
+    that depends on values can't be compiled.
     """
     traced = tf.function(function, jit_compile=True, autograph=False)
     try:
@@ -95,17 +79,9 @@ def _spell_booleans(found):
 
 
 def compile_program(program: str, topology: str, num_replicas: int = 1) -> CompiledStep:
-    """Compiles StableHLO text for one of several equal chips.
+    """Compiles what `lower` returned for one of several equal chips of a topology such as "v5e:2x2".
 
-    Args:
-        program: What `lower` returned.
-        topology: A TPU, such as "v5e:2x2".
-        num_replicas: Number of replicas, at most the cores of the topology.
-
-    Raises:
-        InputError: jax or libtpu is not installed.
-        OutOfMemoryError: It does not fit the chip's memory.
-        UnsupportedOperationError: The compiler refuses it.
+    An OutOfMemoryError if it does not fit the chip's memory, an UnsupportedOperationError if the compiler refuses it.
     """
     for name, value in _LIBTPU_ENVIRONMENT.items():
         os.environ.setdefault(name, value)

@@ -44,15 +44,11 @@ class Figures:
 
 
 class CompiledSteps:
-    """Compiles steps, each only once: what came out is kept in a file.
+    """Compiles steps, each only once: what came out is kept in a JSON file, if there is one.
 
     For each program and version of the compiler this holds the figures, null for what doesn't fit, or the number of
-    seconds that were not enough.
-
-    Args:
-        cache_file: A JSON file; None to keep nothing.
-        timeout: Seconds after which a step counts as one that doesn't fit. Beyond the memory the compiler looks for
-            ways to compute things again rather than keep them, and may do so for hours.
+    seconds that were not enough, after which a step counts as one that doesn't fit. Beyond the memory the compiler
+    looks for ways to compute things again rather than keep them, and may do so for hours.
     """
 
     def __init__(self, cache_file: str | None, timeout: float = 600.0):
@@ -63,15 +59,11 @@ class CompiledSteps:
     def figures(
         self, lower: collections.abc.Callable[[], str], tpu: Tpu, uncounted_flops: float = 0.0
     ) -> Figures | None:
-        """Returns what a program takes; None if it doesn't fit.
+        """Returns what a program takes; None if it doesn't fit. `lower` returns its StableHLO text, and can be pickled.
 
         All is done in a process of its own, which can be ended, and whose memory comes back: TensorFlow doesn't free
-        what it made to lower a step, and the compiler takes gigabytes.
-
-        Args:
-            lower: Returns the program, StableHLO text; something that can be pickled.
-            tpu: The TPU.
-            uncounted_flops: Operations to add to those that the compiler counts, which takes a loop's body once.
+        what it made to lower a step, and the compiler takes gigabytes. `uncounted_flops` are added to those that the
+        compiler counts, which takes a loop's body once.
         """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
@@ -133,17 +125,11 @@ def _lower_and_compile(sender, lower, tpu):
 
 @dataclasses.dataclass(frozen=True)
 class LargestBatch:
-    """The largest batch of one replica that fits.
+    """The largest batch of one replica that fits."""
 
-    Attributes:
-        batch_size: A multiple of 8; 0 if not even 8 fit.
-        figures: What the step takes with it; None if nothing fits.
-        is_recomputing: Whether the compiler fits it in only by computing something twice.
-    """
-
-    batch_size: int
+    batch_size: int  # a multiple of 8; 0 if not even 8 fit
     figures: Figures | None
-    is_recomputing: bool
+    is_recomputing: bool  # whether the compiler fits it in only by computing something twice
 
 
 def find_largest_batch(
@@ -207,16 +193,8 @@ def find_gradient_accumulation(
 ) -> int | None:
     """Returns the least number of equal parts in which a replica can compute its share of a global batch.
 
-    The sums of gradients need room beside a part, so that it may have to be smaller than the largest batch alone.
-
-    Args:
-        fits: Whether a batch in so many parts fits a replica.
-        num_replicas: How many share the global batch.
-        largest_batch_size: That fits a replica without parts.
-        target_batch_size: The global batch.
-
-    Returns:
-        None if the batch can't be divided by the replicas, or nothing fits.
+    The sums of gradients need room beside a part, so that it may have to be smaller than the largest batch alone:
+    `fits` says whether a batch in so many parts does. None if the replicas can't divide the batch, or nothing fits.
     """
     batch_size, rest = divmod(target_batch_size, num_replicas)
     if rest or not largest_batch_size:

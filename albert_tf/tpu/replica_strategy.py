@@ -10,10 +10,6 @@ class ReplicaStrategy(tf.distribute.Strategy):
     """Runs what one replica runs; where it would talk to the others, it puts XLA's all-reduce into the program.
 
     TPUStrategy's own operation for that, CrossReplicaSum, is known only to the compiler of a TPU that is there.
-
-    Args:
-        num_replicas: How many replicas there would be.
-        runs_pallas_kernels: Whether it stands for a TPU that takes Pallas kernels; see `compilation.target`.
     """
 
     is_compiled_for_tpu = True

@@ -30,14 +30,7 @@ def planned_objective(
     max_predictions_per_seq: int | None = None,
     settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
 ) -> Objective:
-    """Returns what is planned under a name.
-
-    Args:
-        name: One of `planned_names`.
-        config: Hyper-parameters of the model.
-        max_predictions_per_seq: Masked pieces of an example in pre-training; None for 15% of its length.
-        settings: Of an objective of pre-training, by name; see `objectives.Setting`.
-    """
+    """Returns what is planned under one of `planned_names`; `max_predictions_per_seq=None` is 15% of a length."""
     if name in TASKS:
         if settings:
             raise InputError(f"`{next(iter(settings))}` has no meaning for `task={name}`; leave it out")

@@ -18,14 +18,7 @@ _BATCHES_AT_ONCE = 50
 
 
 class Evaluator:
-    """Evaluates a model as often as one likes; the step is traced once.
-
-    Args:
-        strategy: Where to run.
-        objective: What is learnt.
-        models: Those of the objective, created in the strategy's scope.
-        max_eval_steps: Most batches, None for all.
-    """
+    """Evaluates models, created in the strategy's scope, as often as one likes; the step is traced once."""
 
     def __init__(
         self,
@@ -45,9 +38,8 @@ class Evaluator:
     ) -> dict[str, float] | None:
         """Returns the average of each loss and metric, and "loss", which is what training minimises.
 
-        Args:
-            dataset: Global batches, all of one size; what fills up the last one weighs 0.
-            is_to_stop: Asked before each batch whether to give up, in which case the result is None.
+        Batches are global and all of one size; what fills up the last one weighs 0. None if `is_to_stop`, asked before
+        each.
         """
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
@@ -71,11 +63,10 @@ class Evaluator:
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
     ) -> dict[str, np.ndarray]:
-        """Returns what a function of a batch and the models computes for every example, in order.
+        """Returns what a function of a batch and the models by name computes for every example, in order.
 
-        Args:
-            function: Takes a batch and the models by name; returns tensors [B, ...] by name. Runs inside a replica.
-            dataset: Global batches with `example_weights`, 0 for what fills up the last one.
+        It returns tensors [B, ...] by name, inside a replica. Batches are global, with `example_weights`, 0 for what
+        fills up the last one.
         """
         if function not in self._output_functions:
             self._output_functions[function] = make_output_function(
@@ -87,10 +78,7 @@ class Evaluator:
 def with_scores(
     objective: Objective, averages: dict[str, float], scores: collections.abc.Mapping[str, float]
 ) -> dict[str, float]:
-    """Returns all that an evaluation found, in the order in which people read it.
-
-    That is the metric that selects, the further scores, and what `Evaluator.evaluate` returned.
-    """
+    """Returns all that was found: the metric that selects, further scores, and what `Evaluator.evaluate` returned."""
     found = {**averages, **scores}
     return {
         name: found[name] for name in dict.fromkeys([objective.selection_metric, *scores, *averages]) if name in found
@@ -98,10 +86,9 @@ def with_scores(
 
 
 def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
-    """Returns the averages of what was added to sums, which start anew.
+    """Returns the averages of what was added to sums, which start anew, and what the objective makes of vectors.
 
-    With them come "loss", what training minimises, if all losses were measured, and what the objective makes of metrics
-    that are vectors.
+    With them comes "loss", what training minimises, if all losses were measured.
     """
     averages, vectors = sums.take()
     coefficients = objective.loss_coefficients

@@ -7,13 +7,9 @@ _RISE = 0.01
 
 
 class HeldOutHistory:
-    """The evaluations of one phase, as metrics.jsonl holds them.
+    """The evaluations of one phase, of the rows of metrics.jsonl; the lower the better where `metric` ends in "loss".
 
-    Args:
-        rows: What `read_metrics` returned.
-        metric: Name of the metric that selects; the lower the better if it ends in "loss", else the higher.
-        begin: Step before the phase; an evaluation there is of weights that know nothing of its data.
-        end: Last step to look at.
+    An evaluation at `begin`, the step before the phase, is of weights that know nothing of its data.
     """
 
     def __init__(self, rows: list[dict], metric: str, begin: int, end: int):

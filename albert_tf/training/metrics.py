@@ -12,17 +12,10 @@ import tensorflow as tf
 
 
 class MetricSums:
-    """Running sums of named metrics.
+    """Running sums of named metrics, some of them vectors of a length; create it inside a strategy's scope.
 
-    Create it inside a strategy's scope. All replicas hold the same sums, so that a checkpoint of them is exact.
-
-    Args:
-        names: The metrics.
-        lengths: Of those that are vectors, by name.
-
-    Attributes:
-        names: As given.
-        variable: float32 [2, numbers]: the sums of the values and the sums of their weights.
+    All replicas hold the same sums, so that a checkpoint of them is exact. `variable` is float32 [2, numbers]: the sums
+    of the values and the sums of their weights.
     """
 
     def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):
@@ -36,11 +29,10 @@ class MetricSums:
         )
 
     def update(self, values: dict[str, tuple[tf.Tensor, tf.Tensor]], is_counted: tf.Tensor | bool = True) -> None:
-        """Adds what all replicas measured; call it inside a replica.
+        """Adds what all replicas measured, unless not `is_counted`; call it inside a replica.
 
-        Args:
-            values: For each metric (sum, weight), two float32 scalars over the replica's own examples, or two vectors.
-            is_counted: Scalar bool, the same on all replicas; if not, nothing is added.
+        Each metric is (sum, weight), two float32 scalars over the replica's own examples, or two vectors. `is_counted`
+        is the same on all replicas.
         """
         sums, weights = zip(*(values[name] for name in self.names))
         context = tf.distribute.get_replica_context()
@@ -53,12 +45,7 @@ class MetricSums:
         strategy.extended.update(self.variable, lambda variable, more: variable.assign_add(more), args=(measured,))
 
     def take(self) -> tuple[dict[str, float], dict[str, tuple[np.ndarray, np.ndarray]]]:
-        """Returns what was added since the last call, and starts anew.
-
-        Returns:
-            The averages of the metrics that are numbers, without those that nothing was added to; and the sums and
-            weights of those that are vectors.
-        """
+        """Returns averages, without those that nothing was added to, and sums and weights of vectors; starts anew."""
         values = self.variable.numpy()
         self.variable.assign(tf.zeros(self.variable.shape))
         averages, vectors, begin = {}, {}, 0

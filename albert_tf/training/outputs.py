@@ -18,13 +18,9 @@ def make_output_function(
 ) -> collections.abc.Callable[[tf.data.Dataset], dict[str, np.ndarray]]:
     """Returns a function of global batches that returns what another makes of every example, arrays [N, ...] by name.
 
-    It is traced once, however often it is called. The batches hold `example_weights`, 0 for examples that only fill up
-    the last batch; all others are in order.
-
-    Args:
-        strategy: Where to run.
-        function: Returns tensors [B, ...] by name; runs inside a replica. Where batches are of several lengths, what is
-            shorter is filled up with 0.
+    It is traced once, however often it is called. The other returns tensors [B, ...] by name, inside a replica; where
+    batches are of several lengths, what is shorter is filled up with 0. The batches hold `example_weights`, 0 for
+    examples that only fill up the last batch; all others are in order.
     """
 
     step = make_output_step(strategy, function)

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, newest_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
@@ -20,9 +20,8 @@ from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.phase import Phase
-from albert_tf.training.progress import Progress
+from albert_tf.training.progress import Progress, describe_run
 from albert_tf.training.run_folder.checkpoints import Checkpointer
-from albert_tf.training.run_folder.frozen_models import load_frozen_models
 from albert_tf.training.run_folder.further_models import further_models, write_further_models
 from albert_tf.training.run_folder.guard import (
     check_model,
@@ -34,13 +33,12 @@ from albert_tf.training.run_folder.guard import (
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_further_card, write_model_card
-from albert_tf.training.run_folder.restoring import check_tokenizer
+from albert_tf.training.run_folder.restoring import check_tokenizer, load_frozen_models
 from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
 from albert_tf.training.run_weights import RunWeights
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError
-from albert_tf.training.summary import describe_run
 from albert_tf.training.trackers import Tracker
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, frozen_identities, learnt_variables
@@ -212,7 +210,7 @@ class TrainingRun:
             if self._frozen and "frozen_models" in settings:
                 then, now = ({"frozen_models": models} for models in (settings["frozen_models"], self._frozen))
                 check_same_settings(self.output_dir, then, now)
-        check_tokenizer(self.tokenizer, self._weights.newest_checkpoint() or self.settings.init_checkpoint)
+        check_tokenizer(self.tokenizer, newest_checkpoint(self.output_dir) or self.settings.init_checkpoint)
         self._restore_together()
 
     def evaluate(

@@ -4,7 +4,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_best_checkpoint, find_checkpoints
+from albert_tf.checkpoint_files import find_best_checkpoint, newest_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import Objective
@@ -24,20 +24,10 @@ from albert_tf.training.train_state import MAIN_MODEL, TrainState, begin_as_foll
 
 
 class RunWeights:
-    """The weights of a run's models.
+    """The weights of a run's models; `log` is given lines that say where they come from.
 
-    Args:
-        output_dir: The run's folder.
-        objective: What is learnt.
-        models: By name.
-        settings: Of the run.
-        tokenizer: What the data is encoded with, None if unknown.
-        is_chief: Whether this process is the one that writes.
-        log: Is given lines that say where weights come from.
-
-    Attributes:
-        step: int64 variable, how many steps the weights have been trained for.
-        untrained: The names of variables that began at random and that no loss depends on.
+    `step` is an int64 variable, how many steps they have been trained for; `untrained` are the names of variables that
+    began at random and that no loss depends on.
     """
 
     def __init__(
@@ -57,16 +47,7 @@ class RunWeights:
     def begin(
         self, checkpointer: Checkpointer, state: TrainState, initialize: collections.abc.Callable[[], str] | None
     ) -> None:
-        """Restores the newest checkpoint of a run that is there, or assigns what a new one begins with.
-
-        Args:
-            checkpointer: Of all that decides how the run goes on.
-            state: The same.
-            initialize: As for `TrainingRun.train`.
-
-        Raises:
-            InputError: There is nothing that fits.
-        """
+        """Restores the newest checkpoint of a run that is there, or assigns what a new one begins with."""
         model, init_checkpoint, vocabulary = self._models[MAIN_MODEL], self._settings.init_checkpoint, None
         if init_checkpoint and self._objective.carries_vocabulary and not checkpointer.latest:
             vocabulary = OtherVocabulary.of_checkpoint(init_checkpoint, self._tokenizer, self._objective.config)
@@ -94,11 +75,7 @@ class RunWeights:
         state.optimizer.start_averages()
 
     def restore(self) -> None:
-        """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
-
-        Raises:
-            InputError: There is neither, or it does not fit.
-        """
+        """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model."""
         if restored := self._restore_chosen():
             self._log(f"restored {restored}")
         elif self._settings.init_checkpoint:
@@ -113,11 +90,7 @@ class RunWeights:
             return require_best_checkpoint(self._output_dir)
         if chosen is None:
             chosen = find_best_checkpoint(self._output_dir) or "latest"
-        return self.newest_checkpoint() if chosen == "latest" else chosen
-
-    def newest_checkpoint(self) -> str | None:
-        """Returns the path of the newest checkpoint, None if there is none."""
-        return next(reversed(find_checkpoints(self._output_dir)), None)
+        return newest_checkpoint(self._output_dir) if chosen == "latest" else chosen
 
     def _restore_chosen(self):
         """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""

@@ -29,17 +29,10 @@ from albert_tf.verbosity import RESULTS
 
 @dataclasses.dataclass(frozen=True)
 class TrainResult:
-    """How training ended.
+    """How training ended."""
 
-    Attributes:
-        is_finished: Whether it reached its end, which may have been an early one; if not, it was asked to stop, and
-            has saved.
-        held_out: What the evaluation after the last step found, None if an earlier process made it, or nobody.
-        stopped_by: The signal that asked it to stop, None if it is finished.
-    """
-
-    is_finished: bool
-    held_out: dict[str, float] | None = None
+    is_finished: bool  # whether it came to its end, maybe an early one; if not, it was asked to stop, and has saved
+    held_out: dict[str, float] | None = None  # of the last step; None if an earlier process found it, or nobody
     stopped_by: signal.Signals | None = None
 
 
@@ -55,17 +48,9 @@ def train(
 ) -> TrainResult:
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
-    Args:
-        state: What is trained, restored already.
-        phases: What to train on, one phase after the other.
-        settings: When to look up, and the seed.
-        checkpointer, evaluator, progress: Of the same run.
-        check_owner: Called before anything is written; raises InputError if the folder is another run's by now.
-        claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
-
-    Raises:
-        InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
-            is gone.
+    `check_owner` is called before anything is written, and raises InputError if the folder is another run's by now;
+    `claim` before each checkpoint: it makes the folder this run's, which it isn't as long as nothing is saved. An
+    InputError if a checkpoint can't be written, too many steps were skipped, or a device is gone, too.
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:

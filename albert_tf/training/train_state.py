@@ -17,23 +17,14 @@ MAIN_MODEL = "model"
 
 @dataclasses.dataclass(frozen=True)
 class TrainState:
-    """What a training step reads and changes.
-
-    Attributes:
-        strategy: Where to run.
-        objective: What is learnt.
-        models: What `Objective.make_models` returned, created in the strategy's scope.
-        optimizer: Of `learnt_variables`, created in the strategy's scope.
-        global_step: int64 variable, the number of steps done.
-        metric_sums: What the steps since the last report measured.
-    """
+    """What a training step reads and changes."""
 
     strategy: tf.distribute.Strategy
     objective: Objective
-    models: dict[str, tf.keras.Model]
-    optimizer: AdamW
-    global_step: tf.Variable
-    metric_sums: MetricSums
+    models: dict[str, tf.keras.Model]  # what `Objective.make_models` returned, created in the strategy's scope
+    optimizer: AdamW  # of `learnt_variables`, created there too
+    global_step: tf.Variable  # int64, the number of steps done
+    metric_sums: MetricSums  # what the steps since the last report measured
 
     @classmethod
     def create(

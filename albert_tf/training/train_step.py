@@ -108,11 +108,7 @@ def make_train_function(
 ) -> typing.Callable:
     """Returns a tf.function (iterator, number of steps) that trains that many steps, or fewer if it is to stop.
 
-    Args:
-        state: What is trained; `global_step` is raised by one each step.
-        seed: Seed of dropout.
-        stop_requested: bool variable of the host, looked at before each step.
-        gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
+    Each raises `global_step` by one; `stop_requested`, a bool variable of the host, is looked at before it.
     """
     replica_step = make_replica_step(state, seed, gradient_accumulation_steps)
     global_step = state.global_step

@@ -103,11 +103,7 @@ class Search:
 
 
 def import_optuna():
-    """Returns the library, which then tells only warnings.
-
-    Raises:
-        InputError: It isn't installed.
-    """
+    """Returns the library, which then tells only warnings; an InputError if it isn't installed."""
     try:
         import optuna
     except ImportError as error:

@@ -9,7 +9,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS
-from albert_tf.training.run_folder.frozen_models import load_frozen_models
+from albert_tf.training.run_folder.restoring import load_frozen_models
 
 VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
 CONFIG = tiny_config(VOCAB_SIZE, num_hidden_layers=2, hidden_dropout_prob=0.0)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from distilled_models import CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded
 
 from albert_tf.modeling.layers import named_variables
-from albert_tf.training.run_folder.frozen_models import load_frozen_models
+from albert_tf.training.run_folder.restoring import load_frozen_models
 
 
 def softmax(logits):

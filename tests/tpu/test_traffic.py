@@ -1,6 +1,6 @@
 """What is read off a compiled program, of one that can be added up by hand."""
 
-from albert_tf.tpu.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
+from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
 
 PROGRAM = """HloModule step, is_scheduled=true
 

@@ -20,13 +20,8 @@ PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"
 def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
     """Returns which of `PLAIN`, `PALLAS` and `CUDNN` computes attention in the program that is being traced.
 
-    Args:
-        attention: One of `ATTENTION_CHOICES`; "flash" is the kernels of the device, and "auto" these where they can.
-        hidden_size: Of the model.
-        case: What is to be computed.
-
-    Raises:
-        InputError: "flash" was asked for and the device has no kernels, or they can't do it.
+    Of `ATTENTION_CHOICES`, "flash" is the kernels of the device, and "auto" these where they can; an InputError if
+    "flash" is asked for and the device has no kernels, or they can't do it.
     """
     if attention == "plain":
         return PLAIN
@@ -51,19 +46,10 @@ def attend(
 ) -> list[tf.Tensor]:
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
 
-    Args:
-        projections: What `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what
-            `QueryKeyValue.products_and_biases` does.
-        visible: Which keys are seen, with the kernels by a bias of [B, 1, S]; nothing is differentiated through it.
-        seed: int32 [2] of the dropout; None for no dropout.
-        head_size: Columns of a head.
-        dropout_rate: Share of the probabilities that are dropped.
-        kernel: What `choose_kernel` chose.
-        rematerializes: Whether plain operations compute the probabilities again in the backward pass.
-        output_attentions: Whether to return the probabilities, too; not with the kernels.
-
-    Returns:
-        A list of the context [B, R, H] and, if asked for, the probabilities [B, N, R, S].
+    That is a list of the context [B, R, H] and, not with the kernels, the probabilities [B, N, R, S]. Projections are
+    what `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what `QueryKeyValue.products_and_biases` does.
+    With the kernels the bias is [B, 1, S]; nothing is differentiated through it. The seed is int32 [2], None for no
+    dropout.
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if kernel == PALLAS:

@@ -80,21 +80,10 @@ def find_fault(
     is_causal: bool = False,
     knows_documents: bool = True,
 ) -> str | None:
-    """Computes small attentions both ways on every replica, forward and backward.
+    """Computes small attentions both ways on every replica, forward and backward; returns what is wrong with `found`.
 
-    Args:
-        strategy: Where to compute.
-        expected: The attention to compare with.
-        found: The attention to check.
-        hidden_size: Of the model; at most `_MOST_COLUMNS` columns are computed.
-        max_seq_length: Number of keys, and of queries where all positions are read.
-        num_positions: Number of queries where only some positions are read.
-        dtype: Of the projections.
-        is_causal: Whether no position sees a later one.
-        knows_documents: Whether `found` knows documents, and causality where only some positions are read.
-
-    Returns:
-        What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
+    That is the end of a sentence, or None if it is right within `TOLERANCE`. `num_positions` is the number of queries
+    where only some positions are read; `knows_documents` says whether `found` knows documents, and causality there.
     """
     compare = make_comparison(strategy, expected, found, dtype)
     counts = (None,) if is_causal and not knows_documents else (None, num_positions)
@@ -159,9 +148,8 @@ def make_comparison(
 def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
     """Returns random projections, what is seen of them, a seed and an upstream gradient.
 
-    A third of one example's keys are hidden; documents are some three, in any order.
-
-    Projections are one array for all positions, or an array of `num_rows` queries and another of keys and values.
+    A third of one example's keys are hidden; documents are some three, in any order. Projections are one array for all
+    positions, or an array of `num_rows` queries and another of keys and values.
     """
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]

@@ -25,26 +25,15 @@ _WRITTEN_LAYOUT = (3, 1, 2, 0)
 
 
 class AttentionCase(typing.NamedTuple):
-    """What decides whether the kernel can compute an attention.
+    """What decides whether the kernel can compute an attention."""
 
-    Attributes:
-        batch_size: Number of examples; None where it is not fixed.
-        max_seq_length: Length of the sequences; None where it is not fixed.
-        head_size: Columns of a head.
-        dtype: What queries, keys and values are computed in.
-        dropout_rate: Share of the probabilities that are dropped; 0 outside of training.
-        has_documents: Whether pieces see those of their own document alone.
-        masks_rows: Whether the mask says for each query which keys it sees.
-        output_attentions: Whether the probabilities are asked for.
-    """
-
-    batch_size: int | None
-    max_seq_length: int | None
+    batch_size: int | None  # None where it is not fixed
+    max_seq_length: int | None  # likewise
     head_size: int
-    dtype: str
-    dropout_rate: float = 0.0
-    has_documents: bool = False
-    masks_rows: bool = False
+    dtype: str  # what queries, keys and values are computed in
+    dropout_rate: float = 0.0  # of the probabilities; 0 outside of training
+    has_documents: bool = False  # whether pieces see those of their own document alone
+    masks_rows: bool = False  # whether the mask says for each query which keys it sees
     output_attentions: bool = False
 
 
@@ -66,12 +55,8 @@ def find_obstacle(case: AttentionCase) -> str | None:
 def cudnn_attention(projections: list[tf.Tensor], visible: VisibleKeys, head_size: int) -> tf.Tensor:
     """Returns what `plain_attention` does without dropout, [B, R, H], and never holds scores in memory.
 
-    Keys that are seen must come before all that are not, as padding does: where they don't, all is NaN.
-
-    Args:
-        projections: As for `plain_attention`, of fixed shapes.
-        visible: Which keys are seen: by a bias of [B, 1, S], and, where there are `last_keys`, none that comes later.
-        head_size: Columns of a head.
+    Shapes must be fixed, and the bias [B, 1, S]. Keys that are seen must come before all that are not, as padding does:
+    where they don't, all is NaN.
     """
     hidden_size = sum(projection.shape[-1] for projection in projections) // 3
     query, key, value = (
@@ -106,16 +91,11 @@ def _lengths(bias):
 
 
 def _call(is_backward, mask, operands):
-    """Calls the kernel.
+    """Calls the kernel, or its gradient's; `mask` is XLA's name of what is masked.
 
-    Args:
-        is_backward: Whether it is the gradient.
-        mask: XLA's name of what is masked.
-        operands: Queries, keys and values [B, R or S, N, D]; for the gradient the statistics [B, N, R], the gradient of
-            the context, and the context [B, R, N, D]; the number of queries and of keys that are seen, int32 [B].
-
-    Returns:
-        The context [B, R, N, D] and the statistics; or the gradients of queries, keys and values.
+    Operands are queries, keys and values [B, R or S, N, D]; for the gradient the statistics [B, N, R], the gradient of
+    the context, and the context [B, R, N, D]; the number of queries and of keys that are seen, int32 [B]. Returns the
+    context [B, R, N, D] and the statistics; or the gradients of queries, keys and values.
     """
     query = operands[0]
     batch_size, num_queries, num_heads, _ = query.shape

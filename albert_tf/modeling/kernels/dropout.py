@@ -19,13 +19,7 @@ from albert_tf.compilation.target import optimization_barrier
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops elements and scales the rest up; the same seed always drops the same ones.
-
-    Args:
-        inputs: Any float tensor.
-        rate: Share that is dropped.
-        seed: int32 [2]; None outside training, when nothing is dropped.
-    """
+    """Drops a share of the elements and scales the rest up; a seed int32 [2] always drops the same ones, None none."""
     if seed is None or not rate:
         return inputs
 
@@ -79,24 +73,14 @@ def split_dropout_seed(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | N
 
 
 def fold_in(seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
-    """Returns another seed, int32 [2], for each number; `tf.random.fold_in` gives others under XLA than without.
-
-    Args:
-        seed: int32 [2].
-        number: Scalar int32.
-    """
+    """Returns another seed int32 [2] for each number; `tf.random.fold_in` gives others under XLA than without."""
     # Mixed by itself first, so that seed 2 at step 0 is not seed 0 at step 2.
     mixed = _hash(tf.zeros([2], tf.int32), tf.bitcast(2 * number + tf.range(2), tf.uint32))
     return tf.bitcast(_hash(seed, mixed), tf.int32)
 
 
 def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
-    """Returns uint32 noise of a shape.
-
-    Args:
-        seed: int32 [2].
-        shape: Sizes.
-    """
+    """Returns uint32 noise of a shape, for a seed int32 [2]."""
     # The sum of one small range for each axis: compilers fuse that, but not a reshaped range.
     numbers = tf.constant(0, tf.uint32)
     for axis, size in enumerate(shape):
@@ -107,10 +91,9 @@ def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
 
 
 def _hash(seed, numbers):
-    """Returns uint32 noise for each number.
+    """Returns uint32 noise for each number: an integer hash with two multiplications.
 
-    An integer hash with two multiplications, whose constants are those with the least bias that Wellons (2018,
-    "Prospecting for hash functions") found.
+    Their constants are those with the least bias that Wellons (2018, "Prospecting for hash functions") found.
     """
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     bits = _xor_shift(numbers + first, 16) * tf.constant(0x7FEB352D, tf.uint32)

@@ -32,18 +32,8 @@ def uses_flash_attention(
 ) -> bool:
     """Returns whether the kernels are to be used: "auto" means on a TPU that takes them, if they can do what is asked.
 
-    Documents and causal attention they can do at every length that they take, a mask [B, S, S] at none.
-
-    Args:
-        attention: One of `ATTENTION_CHOICES`.
-        hidden_size: Of the model.
-        head_size: Columns of a head.
-        max_seq_length: Length of the sequences; None where it is not fixed.
-        masks_rows: Whether the mask says for each query which keys it sees.
-        output_attentions: Whether the probabilities are asked for, which the kernels never hold.
-
-    Raises:
-        InputError: "flash" was asked for and the kernels can't do it, the TPU is too old, or JAX is missing.
+    Documents and causal attention they can do at every length that they take, a mask [B, S, S] at none; probabilities
+    they never hold. With "flash" it is an InputError if they can't, the TPU is too old, or JAX is missing.
     """
     if attention == "plain" or (attention == "auto" and not runs_pallas_kernels()):
         return False
@@ -86,14 +76,9 @@ def flash_attention(
     Off a TPU the kernels are interpreted, which is slow and meant for tests. The bias belongs here because its gradient
     is the sum over all rows of what the backward kernel writes, which has them at hand.
 
-    Args:
-        products: Queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H], before their
-            bias is added; of each, `COLUMNS_TOGETHER` columns in turn.
-        biases: float32, one for each array of `products`, of its last dimension.
-        visible: Which keys are seen, with a bias [B, 1, S] for all queries alike; nothing is differentiated through it.
-        seed: int32 [2] of the dropout; None for no dropout.
-        head_size: Columns of a head.
-        dropout_rate: Share of the probabilities that are dropped.
+    Products are queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H], before their
+    bias (float32, of the last dimension) is added; of each, `COLUMNS_TOGETHER` columns in turn. The bias of what is
+    visible is [B, 1, S], and nothing is differentiated through it.
     """
     rate = 0.0 if seed is None else dropout_rate
     seed = tf.zeros([2], tf.uint32) if seed is None else tf.bitcast(seed, tf.uint32)

@@ -22,14 +22,9 @@ LANES = 128
 def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=False):
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, [B, R, H].
 
-    Args:
-        projections: Queries, keys and values in one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H].
-            Within an array, 128 columns of each come in turn.
-        visible: A `VisibleKeys` with a bias [B, 1, S].
-        seed: uint32 [2], which decides what dropout drops.
-        head_size: A divisor of 128, or 128.
-        dropout_rate: Share of the probabilities that are dropped.
-        interpret: Whether to compute as the kernel would, on any device.
+    Projections are one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H]; within an array, 128 columns
+    of each come in turn, of which a head's size is a divisor. The bias is [B, 1, S] and the seed uint32 [2].
+    `interpret` computes as the kernel would, on any device.
     """
     queries = projections[0]
     hidden_size = sum(array.shape[2] for array in projections) // 3
@@ -42,14 +37,7 @@ def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=Fa
 def backward(projections, visible, seed, upstream, *, head_size, dropout_rate, interpret=False):
     """Returns the gradients of the projections, and their sums over the rows of each example, float32 [B, 1, ...].
 
-    Args:
-        projections: As for `forward`.
-        visible: As for `forward`.
-        seed: As for `forward`.
-        upstream: [B, R, H], the gradient of what `forward` returned.
-        head_size: As for `forward`.
-        dropout_rate: As for `forward`.
-        interpret: As for `forward`.
+    Takes the gradient of what `forward` returned, [B, R, H], and the arguments of `forward`.
     """
     kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
     sums = [jax.ShapeDtypeStruct((array.shape[0], 1, array.shape[2]), jnp.float32) for array in projections]

@@ -15,12 +15,7 @@ from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 
 class KeyValueCache(typing.NamedTuple):
-    """What one application of a block has computed.
-
-    Attributes:
-        keys: [B, N, S, head_size].
-        values: [B, N, S, head_size].
-    """
+    """What one application of a block has computed, [B, N, S, head_size] each."""
 
     keys: tf.Tensor
     values: tf.Tensor
@@ -31,13 +26,7 @@ class KeyValueCache(typing.NamedTuple):
         return cls(tf.zeros(shape, dtype), tf.zeros(shape, dtype))
 
     def written(self, keys: tf.Tensor, values: tf.Tensor, columns: tf.Tensor) -> "KeyValueCache":
-        """Returns the cache with other columns.
-
-        Args:
-            keys: [B, N, T, head_size].
-            values: [B, N, T, head_size].
-            columns: int32 [B, T], which are written; of a row no two the same.
-        """
+        """Returns the cache with others, [B, N, T, head_size], at columns int32 [B, T], no two of a row the same."""
         batch_size, num_heads, count, _ = keys.shape
         rows = tf.range(batch_size)[:, None, None, None]
         heads = tf.range(num_heads)[None, :, None, None]

@@ -18,12 +18,7 @@ from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barri
 def layer_norm(inputs: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, dtype: str) -> tf.Tensor:
     """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta over the last axis (Ba et al. 2016).
 
-    Args:
-        inputs: [..., size], any float dtype.
-        gamma: float32 [size].
-        beta: float32 [size].
-        epsilon: Added to the variance.
-        dtype: Of the result; everything is computed in float32.
+    Inputs are of any float dtype, gamma and beta float32 [size]; `dtype` is the result's, all is computed in float32.
     """
 
     @tf.custom_gradient

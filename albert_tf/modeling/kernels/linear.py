@@ -14,14 +14,7 @@ from albert_tf.compilation.target import is_compiled_whole
 
 
 def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, dtype: str) -> tf.Tensor:
-    """Returns inputs kernel + bias in `dtype`, [..., output_size].
-
-    Args:
-        inputs: [..., input_size].
-        kernel: [input_size, output_size].
-        bias: [output_size]; None for the product alone.
-        dtype: What the product is computed in.
-    """
+    """Returns inputs [..., input_size] times kernel [input_size, output_size], plus the bias if any, in `dtype`."""
     kernel = tf.cast(kernel, dtype)
     inputs = tf.cast(inputs, dtype)
     if is_compiled_whole():

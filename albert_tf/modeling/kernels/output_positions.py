@@ -16,12 +16,7 @@ def first_position(inputs: tf.Tensor) -> tf.Tensor:
 
 
 def last_position(inputs: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
-    """Returns the position of the last piece, int32 [B, 1].
-
-    Args:
-        inputs: [B, S, ...].
-        input_mask: int [B, S], 1 for pieces and 0 for padding; [B, S, S], of which a piece sees itself; None for all 1.
-    """
+    """Returns the position of the last piece, int32 [B, 1]; the mask is as for `mean_state`."""
     places = tf.range(inputs.shape[1] or tf.shape(inputs)[1])
     if input_mask is None:
         return first_position(inputs) + places[-1]

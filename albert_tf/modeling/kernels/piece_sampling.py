@@ -25,11 +25,7 @@ _NEVER = -1e30
 def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """Returns pieces drawn from softmax(states table^T + bias), int32 [N]; no gradient passes.
 
-    Args:
-        states: [N, E].
-        table: float32 [V, E], the embeddings.
-        bias: float32 [V].
-        draws: float32 [N], uniform in [0, 1).
+    Takes states [N, E], embeddings float32 [V, E], the bias float32 [V], and draws float32 [N], uniform in [0, 1).
     """
     states, table, bias = map(tf.stop_gradient, (states, tf.cast(table, states.dtype), bias))
     # What fills the last block up is never drawn. The table is padded, and not the logits, which are far more.

@@ -17,13 +17,8 @@ def plain_attention(
 ) -> tf.Tensor:
     """Returns the mean of the values that each head's queries see, [B, R, H].
 
-    Args:
-        projections: Queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two,
-            side by side [B, S, 2 H] or one by one.
-        visible: Which keys are seen; nothing is differentiated through it.
-        seed: int32 [2] of the dropout; None for no dropout.
-        head_size: Columns of a head.
-        dropout_rate: Share of the probabilities that are dropped.
+    Projections are queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two, side by
+    side [B, S, 2 H] or one by one. Nothing is differentiated through what is visible; no seed is no dropout.
     """
     return context_and_probabilities(projections, visible, seed, head_size, dropout_rate)[0]
 
@@ -47,13 +42,7 @@ def attend_by_heads(
 ) -> list[tf.Tensor]:
     """Returns the mean of the values that queries see, [B, R, H], and the probabilities, [B, N, R, S].
 
-    Args:
-        query: [B, N, R, head_size].
-        key: [B, N, S, head_size].
-        value: [B, N, S, head_size].
-        visible: As for `plain_attention`.
-        seed: As for `plain_attention`.
-        dropout_rate: As for `plain_attention`.
+    Takes queries [B, N, R, head_size], keys and values [B, N, S, head_size], and the rest as `plain_attention` does.
     """
     num_heads, head_size = query.shape[1], query.shape[-1]
     scores = tf.matmul(query, key, transpose_b=True)

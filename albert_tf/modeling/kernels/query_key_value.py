@@ -17,12 +17,10 @@ from albert_tf.modeling.kernels.shared_weights import Part, Weights, weights_of
 
 
 class QueryKeyValue:
-    """The three projections of an attention layer as one.
+    """The three projections of an attention layer, `Linear` layers of equal size, as one.
 
-    Args:
-        layers: Three `Linear` layers of equal size, for queries, keys and values.
-        columns_together: How many columns of queries come before as many of keys and of values, and so on in turn: the
-            hidden size for the whole of each.
+    `columns_together` columns of queries come before as many of keys and of values, and so on in turn: the hidden size
+    for the whole of each.
     """
 
     def __init__(self, layers: list[tf.keras.layers.Layer], columns_together: int):
@@ -43,14 +41,10 @@ class QueryKeyValue:
         return merged
 
     def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
-        """Projects.
+        """Returns queries, keys and values [B, S, 3 H], or queries [B, R, H], and keys and values [B, S, 2 H].
 
-        Args:
-            queried: [B, R, H], what queries are computed for: `hidden_states` themselves, or some positions of them.
-            hidden_states: [B, S, H], what keys and values are computed for.
-
-        Returns:
-            Queries, keys and values in one array [B, S, 3 H]; or queries [B, R, H], and keys and values [B, S, 2 H].
+        What queries are computed for are the `hidden_states` [B, S, H] themselves, or some positions of them,
+        [B, R, H].
         """
         dtype = self._layers[0].compute_dtype
         return [linear(inputs, **weights, dtype=dtype) for inputs, weights in self._operands(queried, hidden_states)]
@@ -78,11 +72,7 @@ class QueryKeyValue:
 
 
 class SeparateProjections:
-    """The three projections of an attention layer one by one.
-
-    Args:
-        layers: Three `Linear` layers of equal size, for queries, keys and values.
-    """
+    """The three projections of an attention layer, `Linear` layers of equal size, one by one."""
 
     def __init__(self, layers: list[tf.keras.layers.Layer]):
         self._layers = layers

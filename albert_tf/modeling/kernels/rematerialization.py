@@ -19,10 +19,9 @@ REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 def rematerialize(function: collections.abc.Callable) -> collections.abc.Callable:
     """Returns a function of the same result whose gradient computes it again.
 
-    Args:
-        function: Takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: draw no
-            random numbers except from a seed among its arguments, and get weights as arguments. (Where Keras 2 saves a
-            model, it makes layers read variables after all; TensorFlow names them to the gradient.)
+    It takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: draw no random
+    numbers except from a seed among its arguments, and get weights as arguments. (Where Keras 2 saves a model, it makes
+    layers read variables after all; TensorFlow names them to the gradient.)
     """
 
     def rematerialized(*arguments):

@@ -57,15 +57,7 @@ def using(parts: list[Part], weights: list[Weights]) -> collections.abc.Iterator
 
 
 def read_once(blocks: list[list[Part]], dtype: str) -> list[list[Weights]]:
-    """Reads the weights of many blocks, each weight once.
-
-    Args:
-        blocks: The parts of each block, in the order in which blocks are applied.
-        dtype: What matrix products run in.
-
-    Returns:
-        The weights of each block's parts, kernels in `dtype`, the others in float32.
-    """
+    """Returns the weights of each block's parts, in their order, read once; kernels in `dtype`, others in float32."""
     parts = {id(part): part for block in blocks for part in block}
     counts = collections.Counter(id(part) for block in blocks for part in block)
     copies = {key: iter(repeat_weights(part.read_weights(), counts[key], dtype)) for key, part in parts.items()}
@@ -73,13 +65,7 @@ def read_once(blocks: list[list[Part]], dtype: str) -> list[list[Weights]]:
 
 
 def repeat_weights(weights: Weights, count: int, dtype: str) -> list[Weights]:
-    """Returns weights as often as they are used, kernels in `dtype`, cast once.
-
-    Args:
-        weights: Float32 weights by name.
-        count: Number of uses, the gradients of all of which are added up in float32.
-        dtype: What matrix products run in.
-    """
+    """Returns float32 weights as often as they are used, kernels in `dtype`, cast once; gradients add up in float32."""
     copies = {
         name: _repeat_kernel(value, count, dtype) if name == "kernel" else [value] * count
         for name, value in weights.items()

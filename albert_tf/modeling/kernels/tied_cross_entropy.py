@@ -25,14 +25,8 @@ def tied_cross_entropy(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the weighted sums of -log softmax(states table^T + bias)[label] and of right guesses, float32 scalars.
 
-    Products are computed in the dtype of `states`; softmax, loss and sums in float32.
-
-    Args:
-        states: [N, E].
-        table: float32 [V, E], the embeddings.
-        bias: float32 [V].
-        labels: int32 [N].
-        weights: float32 [N], 0 for predictions that don't count.
+    Takes states [N, E], embeddings float32 [V, E], the bias float32 [V], labels int32 [N], and weights float32 [N], 0
+    for predictions that don't count. Products are computed in the dtype of `states`; softmax, loss and sums in float32.
     """
     num_rows = states.shape[0] or tf.shape(states)[0]
 
@@ -110,17 +104,9 @@ def count_chunks(num_rows: int, most: int) -> tuple[int, int]:
 def sum_over_chunks(compute, states, labels, weights, num_rows, table):
     """Returns what a function gives for all rows, computed a chunk at a time.
 
-    Args:
-        compute: Given some rows of the next three, returns two sums, the gradient of these rows' states, and those of
-            the table and of the bias.
-        states: [N, E].
-        labels: [N, ...].
-        weights: float32 [N], 0 for rows that don't count.
-        num_rows: N, a number or a scalar.
-        table: float32 [V, E].
-
-    Returns:
-        The same five: sums over all rows, and the gradient of the states in one piece.
+    Given some rows of states [N, E], labels [N, ...] and weights float32 [N], 0 for rows that don't count, it returns
+    two sums, the gradient of these rows' states, and those of the table float32 [V, E] and of the bias. Returned are
+    the same five: sums over all rows, and the gradient of the states in one piece. N is a number or a scalar.
     """
     num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK) if isinstance(num_rows, int) else (1, None)
     if num_chunks == 1:

@@ -13,13 +13,7 @@ from albert_tf.modeling.kernels import tied_cross_entropy
 
 
 class Scorer(typing.NamedTuple):
-    """What scores pieces by a table of embeddings.
-
-    Attributes:
-        states: [N, E].
-        table: float32 [V, E].
-        bias: float32 [V].
-    """
+    """What scores pieces by a table of embeddings: states [N, E], table float32 [V, E] and bias float32 [V]."""
 
     states: tf.Tensor
     table: tf.Tensor
@@ -31,14 +25,9 @@ def tied_distillation(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the weighted sums of T^2 KL(softmax(t / T) || softmax(s / T)) and of equal guesses, float32 scalars.
 
-    Products are computed in the dtype of the states; softmax, divergence and sums in float32. Nothing of the teacher is
-    differentiated.
-
-    Args:
-        student: Gives the logits s of N rows.
-        teacher: Gives the logits t of the same rows; its E may be another.
-        weights: float32 [N], 0 for rows that don't count.
-        temperature: T.
+    The student gives the logits s of N rows, the teacher, whose E may be another, t; weights are float32 [N], 0 for
+    rows that don't count, and T is the temperature. Products are computed in the dtype of the states; softmax,
+    divergence and sums in float32. Nothing of the teacher is differentiated.
     """
     num_rows = student.states.shape[0] or tf.shape(student.states)[0]
     taught_table = tf.cast(teacher.table, teacher.states.dtype)
@@ -76,14 +65,7 @@ def tied_distillation(
 
 
 def uncounted_flops(num_rows: int, embedding_size: int, taught_size: int, vocab_size: int) -> int:
-    """Returns the operations of N rows that a compiler misses, because it counts the loop's body once.
-
-    Args:
-        num_rows: N.
-        embedding_size: E of the student.
-        taught_size: E of the teacher, of which nothing is differentiated.
-        vocab_size: V.
-    """
+    """Returns the operations of N rows that a compiler misses; sizes are E, and of the teacher no gradient is taken."""
     of_student, of_teacher = (
         tied_cross_entropy.uncounted_flops(num_rows, size, vocab_size) for size in (embedding_size, taught_size)
     )

@@ -15,19 +15,12 @@ HIDDEN_SCORE = -10000.0
 
 
 class VisibleKeys(typing.NamedTuple):
-    """Which of S keys the R queries of each example see: those that all of this allows.
+    """Which of S keys the R queries of each example see: those that all of this allows; None allows all."""
 
-    Attributes:
-        bias: float32 [B, 1, S] or [B, R, S], added to the scores: 0 where a key may be seen, `HIDDEN_SCORE` where not.
-        query_documents: int32 [B, R], the document of each query, which sees keys of the same one alone; None for all.
-        key_documents: int32 [B, S], or None; together with `query_documents`.
-        last_keys: int32 [B, R] or [1, R], the last key that each query sees; None for all.
-    """
-
-    bias: tf.Tensor
-    query_documents: tf.Tensor | None = None
-    key_documents: tf.Tensor | None = None
-    last_keys: tf.Tensor | None = None
+    bias: tf.Tensor  # float32 [B, 1, S] or [B, R, S], added to the scores: 0 for a key to be seen, else `HIDDEN_SCORE`
+    query_documents: tf.Tensor | None = None  # int32 [B, R], each of which sees keys of the same document alone
+    key_documents: tf.Tensor | None = None  # int32 [B, S], together with the former
+    last_keys: tf.Tensor | None = None  # int32 [B, R] or [1, R], the last that each query sees
 
 
 def visible_keys(
@@ -36,14 +29,7 @@ def visible_keys(
     is_causal: bool,
     output_positions: tf.Tensor | None,
 ) -> VisibleKeys:
-    """Returns what the queries at some positions see.
-
-    Args:
-        bias: float32 [B, 1, S] or [B, S, S].
-        document_ids: int [B, S], or None.
-        is_causal: Whether no position sees a later one.
-        output_positions: int [B, R], the positions of the queries; None for all.
-    """
+    """Returns what queries at positions int [B, R], or all, see; the bias is float32 [B, 1, S] or [B, S, S]."""
     document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
     query_documents = document_ids
     last_keys = None

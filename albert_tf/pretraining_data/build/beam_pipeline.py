@@ -52,23 +52,14 @@ def run_on_beam(
     resume: bool = False,
     names: NameList | None = None,
 ) -> dict:
-    """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
+    """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them; returns the manifest.
 
-    Arguments as for `builder.build`, but every worker can read the corpus, and write to the folder of the shards.
-
-    Args:
-        runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
-        pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
-        resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all
-            shards were finished; finished ones are kept.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
-        InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
-            on then.
+    Arguments as for `builder.build`, but every worker can read the corpus, and write to the folder of the shards. The
+    runner is a name in `RUNNERS`, one that Beam knows, or the full name of a class; the arguments of the pipeline are
+    Beam's and its own, such as "--dask_npartitions=8". To resume reads the corpus again if not all shards were
+    finished; finished ones are kept. A BadCorpusError if the corpus holds something bad, or gives no examples for some
+    shard: nothing is left then. An InputError if the runner can't be used, an unfinished build is in the way, or the
+    pipeline failed: `resume` goes on then.
     """
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
@@ -93,16 +84,10 @@ def run_on_beam(
 
 @dataclasses.dataclass(frozen=True)
 class PipelineSteps:
-    """What workers do.
+    """What workers do, for a number of shards of each split.
 
     An engine may repeat a step, also on another worker while the first attempt is still under way: every attempt gives
     the same, and a file takes its place when it is whole.
-
-    Attributes:
-        work: The folder of the build.
-        tokenizer_identity: Identity of the tokenizer that is in it.
-        options: How to make examples.
-        num_shards: Number of shards of each split.
     """
 
     work: WorkFolder

@@ -94,7 +94,10 @@ def build(
                     split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)
                     for split, number in num_shards.items()
                 }
-                parts = _check_examples(reader, options, shards, work, counts, runs)
+                parts, examples_per_shard = {}, {}
+                for split, number in num_shards.items():
+                    parts[split], examples_per_shard[split] = _shard_parts(split, number, runs[split], work)
+                check_counts(reader, options, counts, examples_per_shard)
                 shard_counts = _write_shards(parts, runs, work, pool, progress)
             return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
     finally:
@@ -131,15 +134,6 @@ def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
                 progress.show(f"merged {number} of {len(tasks)} groups of files")
         progress.finish()
     return runs
-
-
-def _check_examples(reader, options, shards, work, counts, runs):
-    """Returns the parts of each split's shards, as `_shard_parts` gives them."""
-    parts, examples_per_shard = {}, {}
-    for split, paths in shards.items():
-        parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), runs[split], work)
-    check_counts(reader, options, counts, examples_per_shard)
-    return parts
 
 
 def _tasks(reader, options, work, counts, chunk_ids, progress):

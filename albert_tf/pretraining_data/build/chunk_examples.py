@@ -79,19 +79,13 @@ def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
 
 
 class ExampleMaker:
-    """Makes examples.
-
-    Args:
-        tokenizer: Tokenizer whose vocabulary holds every special token.
-        options: How to make them.
-        names: Those whose hash the options hold.
-    """
+    """Makes examples."""
 
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions, names: NameList | None = None):
         self._tokenizer, self._options = tokenizer, options
         self._mention_marks = names and MentionMarks(names, tokenizer)
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
-        self._packing = find_packing(options.packing, "packing")
+        self._packing = find_packing(options.packing)
         self._unknown_id, *self._special_ids = map(tokenizer.vocabulary.id_of, (UNK, CLS, SEP))
 
     @classmethod
@@ -151,10 +145,7 @@ class ExampleMaker:
         return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
 
     def _cut_long_sentences(self, packing, borders, documents_end, text, counts):
-        """Adds borders to sentences that fit in no example, between words.
-
-        Returns all borders, where documents end among them, and the set of those that were added.
-        """
+        """Cuts sentences that fit in no example between words; returns borders, documents' ends and the new borders."""
         longest = packing.max_num_pieces(self._options.max_seq_length) - packing.separators_of_sentence
         size, side = packing.part_of_long_sentence(longest)
         places_to_cut, added = text.places_to_cut(), []
@@ -207,12 +198,8 @@ class ExampleMaker:
 def _next_border(choices, begin, size, side, longest):
     """Returns where to cut a long sentence that is left from `begin` on: inside of a word where none begins in reach.
 
-    Args:
-        choices: int64, where it may be cut, and its end, the best places first; see `Text.places_to_cut`.
-        begin: Where it begins.
-        size: Pieces of a part, as `Packing.part_of_long_sentence` says.
-        side: As it says.
-        longest: Most pieces of a part.
+    `choices` are int64, where it may be cut, and its end, the best places first (`Text.places_to_cut`); `size` and
+    `side` are as `Packing.part_of_long_sentence` says.
     """
     tries = [(places, size, side) for places in choices]
     if len(choices) > 1:  # rather a smaller part than a mention in two

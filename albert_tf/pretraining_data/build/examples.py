@@ -15,25 +15,16 @@ _WORD_START, _IN_MENTION = np.uint32(1 << 31), np.uint32(1 << 30)
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """N examples.
+    """N examples; in the end they are sorted by their random keys, which shuffles them."""
 
-    Attributes:
-        keys: uint64 [N], random numbers; examples are sorted by them in the end, which shuffles them.
-        first_lengths: int32 [N], pieces of the first segment.
-        second_lengths: int32 [N], pieces of the second segment, 0 if there is none.
-        labels: int8 [N], the label of the sentence pair.
-        num_characters: int32 [N], characters of the text that they stand for; 0 where the packing doesn't declare it.
-        sources: int16 [N], which of the sources of text they are of; see `BuilderOptions.sources`.
-        pieces: uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a
-            word starts, or another unit of masking, and the next one where a piece lies in a mention of an entity.
-    """
-
-    keys: np.ndarray
-    first_lengths: np.ndarray
-    second_lengths: np.ndarray
-    labels: np.ndarray
-    num_characters: np.ndarray
-    sources: np.ndarray
+    keys: np.ndarray  # uint64 [N]
+    first_lengths: np.ndarray  # int32 [N], pieces of the first segment
+    second_lengths: np.ndarray  # int32 [N], pieces of the second segment, 0 if there is none
+    labels: np.ndarray  # int8 [N], the label of the sentence pair
+    num_characters: np.ndarray  # int32 [N], of the text that they stand for; 0 where the packing doesn't declare it
+    sources: np.ndarray  # int16 [N], which of `BuilderOptions.sources` they are of
+    # uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a word
+    # starts, or another unit of masking, and the next one where a piece lies in a mention of an entity.
     pieces: np.ndarray
 
     def __len__(self) -> int:
@@ -68,17 +59,11 @@ class Examples:
         mentions: np.ndarray | None = None,
         source: int = 0,
     ) -> "Examples":
-        """Collects the pieces of examples.
+        """Collects the pieces of examples of one source of text.
 
-        Args:
-            segments: int64 [N, 4], begin and end of the first and of the second segment.
-            labels: [N].
-            keys: uint64 [N].
-            ids: int32, ids of a whole text.
-            word_starts: bool, where its words start.
-            num_characters: int32, how many characters each piece stands for, or None.
-            mentions: int8, what each piece is to mentions of entities, as `Text` has it, or None.
-            source: Which source of text all are of.
+        Segments are int64 [N, 4], begin and end of the first and of the second; labels are [N] and keys uint64 [N]. The
+        text is int32 ids, bool where words start, and maybe int32 how many characters each piece stands for, and int8
+        what it is to mentions of entities, as `Text` has it.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
@@ -133,20 +118,10 @@ class Examples:
         adds_separators: bool = True,
         tells_mentions: bool = False,
     ) -> dict[str, np.ndarray]:
-        """Adds special tokens and pads.
+        """Adds special tokens and pads: int32 [N, max_seq_length] `records.SEQUENCE_FEATURES`.
 
-        Args:
-            max_seq_length: Length of the rows.
-            pad_id: Id of [PAD].
-            cls_id: Id of [CLS].
-            sep_id: Id of [SEP].
-            segments_alternate: As `Packing` has it.
-            adds_separators: As `Packing` has it; without, there is no second segment.
-            tells_mentions: Whether to tell where pieces lie in mentions of entities.
-
-        Returns:
-            int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`, and with
-            `tells_mentions` `MENTIONS_FEATURE`, 1 where a piece lies in one.
+        With `tells_mentions`, `MENTIONS_FEATURE` is 1 where a piece lies in a mention of an entity. Without separators,
+        there is no second segment.
         """
         rows, positions = np.arange(len(self)), np.arange(max_seq_length)
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands

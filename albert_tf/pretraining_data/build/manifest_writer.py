@@ -47,18 +47,10 @@ def publish(
     counts: collections.Counter,
     shard_counts: dict[str, list[dict]],
 ) -> dict:
-    """Moves the shards to their places, deletes those of an earlier build, and returns the manifest.
+    """Moves the shards to their places, deletes earlier ones and the work folder, and returns the manifest.
 
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-
-    Args:
-        reader: The corpus.
-        tokenizer: The tokenizer.
-        options: How the examples were made.
-        shards: The paths of each split.
-        work: Where the shards wait, and where it was noted what was read; it is removed.
-        counts: What was counted in the corpus.
-        shard_counts: What was counted in each shard of each split.
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture. What was counted is of the
+    corpus, and of each shard of each split.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))
@@ -82,7 +74,7 @@ def publish(
 
 
 def _make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts):
-    packing = find_packing(options.packing, "packing")
+    packing = find_packing(options.packing)
     return {
         "version": albert_tf.__version__,
         "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
@@ -111,16 +103,11 @@ def _make_manifest(reader, tokenizer, options, work, counts, shards, shard_count
 def check_counts(
     reader: CorpusReader, options: BuilderOptions, counts: collections.Counter, examples_per_shard: dict[str, list[int]]
 ) -> None:
-    """Checks that there is an example for every shard.
-
-    Raises:
-        BadCorpusError: There is none; the message says what the corpus lacks.
-    """
+    """Checks that there is an example for every shard; a BadCorpusError says what the corpus lacks."""
     if not counts["sentences"]:
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
-        packing = find_packing(options.packing, "packing")
-        raise BadCorpusError(f"{', '.join(reader.paths)}: {packing.what_it_needs}")
+        raise BadCorpusError(f"{', '.join(reader.paths)}: {find_packing(options.packing).what_it_needs}")
     for split, numbers in examples_per_shard.items():
         if not sum(numbers):
             raise BadCorpusError(
@@ -159,8 +146,7 @@ def describe_finished(
 ) -> str | None:
     """Returns what says that the shards that this input and these options give are there; None if nothing does.
 
-    Raises:
-        InputError: Only the text is another, or a shard isn't what the manifest lists, and it is not to be made anew.
+    An InputError if only the text is another, or a shard isn't what the manifest lists, and it is not to be made anew.
     """
     manifest = read_manifest(path)
     listed = {split: found.get("files") for split, found in manifest.get("splits", {}).items()}
@@ -200,7 +186,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
     def total(name):
         return sum(shard[name] for shard in shard_counts)
 
-    packing, is_static = find_packing(options.packing, "packing"), is_static_split(split, options)
+    packing, is_static = find_packing(options.packing), is_static_split(split, options)
     description = {
         "files": [os.path.basename(path) for path in paths],
         "masking": ("static" if is_static else "dynamic") if packing.masks_pieces else "none",

@@ -31,24 +31,14 @@ def load_names(folder: str, tokenizer: Tokenizer) -> NameList | None:
 
 
 class MentionMarks:
-    """Marks mentions of names.
-
-    Args:
-        names: The names.
-        tokenizer: What cut them into pieces.
-    """
+    """Marks mentions of names, which the tokenizer has cut into pieces."""
 
     def __init__(self, names: NameList, tokenizer: Tokenizer):
         self._trie, self._sizes = build_trie(names.pieces, tokenizer.starts_word)
         self._between = tokenizer.vocabulary.id_of(SEP)
 
     def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
-        """Returns what each piece is to mentions, int8 [P]; see `Text`.
-
-        Args:
-            ids: int32 [P], the pieces of all sentences, one after the other.
-            borders: int64 [sentences + 1], where sentences begin, and the end.
-        """
+        """Returns what each piece is to mentions, int8 [P], as `Text` has it; the borders are of sentences, int64."""
         # As one row, in which no name goes on across what stands between sentences.
         places = np.arange(len(ids)) + np.repeat(np.arange(len(borders) - 1), np.diff(borders))
         row = np.full(len(ids) + len(borders), self._between, np.int32)

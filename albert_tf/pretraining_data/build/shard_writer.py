@@ -21,15 +21,10 @@ _EXAMPLES_PER_BATCH = 1024
 
 
 class ShardWriter:
-    """Writes shards.
-
-    Args:
-        tokenizer: Tokenizer whose vocabulary holds every special token.
-        options: How to make examples.
-    """
+    """Writes shards."""
 
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
-        self._options, self._packing = options, find_packing(options.packing, "packing")
+        self._options, self._packing = options, find_packing(options.packing)
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
         self._languages = numbers_of_languages(options.sources) if options.sources else None
@@ -47,17 +42,10 @@ class ShardWriter:
         return cls(load_tokenizer(folder), options)
 
     def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
-        """Writes a shard under a temporary name, then renames it.
+        """Writes a shard under a temporary name, then renames it; its number keys the draws of its masks.
 
-        Args:
-            path: The shard.
-            split: "train" or "held_out".
-            shard: Its number, which keys the draws of its masks.
-            parts: All its examples: every key of a part is less than those of the next.
-
-        Returns:
-            What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static
-            or held out.
+        Every key of a part is less than those of the next. Returns what was counted: numbers, `sha256` of the file, and
+        `piece_counts` [vocab_size] if the shard is static or held out.
         """
         is_static = is_static_split(split, self._options)
         counts_pieces = is_static or split == HELD_OUT
@@ -111,9 +99,7 @@ class ShardWriter:
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
-    if not find_packing(options.packing, "packing").masks_pieces:
-        return False
-    return split == HELD_OUT or options.masking == "static"
+    return find_packing(options.packing).masks_pieces and (split == HELD_OUT or options.masking == "static")
 
 
 def _batches(parts):

@@ -21,33 +21,26 @@ _BAD_ROWS_OF_FILE = 10
 
 @dataclasses.dataclass
 class SourceReader(CorpusReader):
-    """Reads files of several languages.
-
-    Attributes:
-        sources: Of each of `paths` its language, or of a table of pairs two, joined by +, which name its columns.
-    """
+    """Reads files, each in a language, or of a table of pairs in two, joined by +, which name its columns."""
 
     sources: list[str] = dataclasses.field(default_factory=list)
 
     def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
-        """Yields the chunks of a file, of a table with the two texts of each pair as a document; see the base class."""
+        """Yields the chunks of a file, of a table with the two texts of each pair as a document."""
         names = languages_of(self.sources[file_index])
         if len(names) == 1:
             return super().chunks(file_index)
         return chunks_of(PairFile(self.paths[file_index], names, self.on_bad_text), file_index)
 
     def source_of(self, file_index: int) -> str:
-        """Returns the language or languages of a file; see the base class."""
+        """Returns the language or languages of a file."""
         return self.sources[file_index]
 
 
 class PairFile:
-    """A table of texts and their translations, to be read once: what it gives is what a `CorpusFile` gives.
+    """A table of texts and their translations in two columns, to be read once: it gives what a `CorpusFile` gives.
 
-    Args:
-        path: A tab-separated, CSV, JSON lines or Parquet file; see `RowFile`.
-        columns: The names of the two columns.
-        on_bad_text: As `CorpusReader.on_bad_text`; a row can't be mended, and so "replace" skips it.
+    A row can't be mended, and so `on_bad_text=replace` skips it.
     """
 
     is_text = False
@@ -59,9 +52,7 @@ class PairFile:
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields the two texts of each pair, and an empty line.
 
-        Raises:
-            BadCorpusError: The table lacks a column, a row is bad and `on_bad_text` is "fail", or most rows are.
-            InputError: The file can't be read.
+        A BadCorpusError if the table lacks a column, a row is bad and `on_bad_text` is "fail", or most rows are.
         """
         with reading(self._path) as file:
             self.stored = HashedFile(file)
@@ -118,18 +109,10 @@ class PairFile:
 
 
 def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
-    """Returns files, and the language or languages of each.
+    """Returns the files that `input_file` names, and the language or languages that `languages` says of each.
 
-    Args:
-        patterns: What `input_file` names.
-        languages: What `languages` says of each of them; empty for tables of pairs, whose header names the languages.
-        takes_pairs: Whether there may be such tables.
-
-    Returns:
-        The paths, and as many sources.
-
-    Raises:
-        InputError: There are not as many languages as paths or globs, a file has two, or a table has other columns.
+    None are said of tables of pairs, whose header names the languages. An InputError if there are not as many languages
+    as paths or globs, a file has two, or a table has other columns.
     """
     if not languages:
         paths = find_corpus_files(patterns, "input_file")

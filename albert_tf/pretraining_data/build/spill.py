@@ -51,19 +51,13 @@ def write_spill(path: str, examples: Examples, buckets: int) -> None:
     borders = np.append(np.searchsorted(examples.keys, _first_keys(buckets)), len(examples)).astype(np.int64)
     piece_borders = _piece_borders(examples, borders)
     with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(pack_borders(borders, piece_borders) + pack_buckets(examples, borders))
+        file.write(borders.tobytes() + piece_borders.tobytes() + pack_buckets(examples, borders))
 
 
 class SpillReader:
-    """Reads from a spill file; a context manager that keeps it open.
+    """Reads from a spill file of so many buckets; a context manager that keeps it open.
 
-    Args:
-        path: The file.
-        buckets: How many buckets it was written with.
-
-    Attributes:
-        borders: int64 [buckets + 1], the number of examples before each bucket.
-        piece_borders: The same of pieces.
+    `borders`, int64 [buckets + 1], are the number of examples before each bucket, `piece_borders` that of pieces.
     """
 
     def __init__(self, path: str, buckets: int):
@@ -90,18 +84,8 @@ class SpillReader:
         self._file.close()
 
 
-def pack_borders(borders: np.ndarray, piece_borders: np.ndarray) -> bytes:
-    """Returns what a spill file begins with."""
-    return borders.tobytes() + piece_borders.tobytes()
-
-
 def pack_buckets(examples: Examples, borders: np.ndarray) -> bytes:
-    """Returns what a spill file holds of some buckets.
-
-    Args:
-        examples: All examples of the buckets, sorted by key.
-        borders: int64, where each bucket begins in `examples`, and the end.
-    """
+    """Returns what a spill file holds of buckets that begin at int64 borders in `examples`, which are sorted by key."""
     rows = np.empty(len(examples), _ROW)
     for name, column in zip(_ROW.names, examples.columns()):
         rows[name] = column
@@ -125,8 +109,8 @@ def ranges(piece_borders: np.ndarray) -> list[tuple[int, int]]:
 def group_runs(runs: list[str], num_chunks: int, num_shards: int) -> list[list[str]]:
     """Returns which runs to merge into one, always neighbours; every group is a single run if there are few enough.
 
-    A run is a spill file, of one chunk or merged. They are few enough if a shard can hold all of them open, and
-    all shards together open files about as often as there are chunks.
+    A run is a spill file, of one chunk or merged. They are few enough if a shard can hold all of them open, and all
+    shards together open files about as often as there are chunks.
     """
     wanted = max(1, min(MAX_OPEN_FILES, _OPENS_PER_CHUNK * num_chunks // num_shards))
     size = min(MAX_OPEN_FILES, max(1, math.ceil(len(runs) / wanted)))
@@ -143,7 +127,7 @@ def merge_spills(sources: list[str], target: str, buckets: int) -> None:
         borders = sum(reader.borders for reader in readers)
         piece_borders = sum(reader.piece_borders for reader in readers)
         with replacing(target) as file:
-            file.write(pack_borders(borders, piece_borders))
+            file.write(borders.tobytes() + piece_borders.tobytes())
             for begin, end in ranges(piece_borders):
                 examples = Examples.concatenate([reader.read(begin, end) for reader in readers]).sorted_by_key()
                 file.write(pack_buckets(examples, borders[begin : end + 1] - borders[begin]))

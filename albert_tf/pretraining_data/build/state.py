@@ -54,20 +54,10 @@ def open_work_folder(
 ) -> collections.abc.Iterator[tuple["WorkFolder", BuilderOptions, dict[str, list[str]]]]:
     """Checks what can be checked before any work, and opens the work folder of a build, with the tokenizer in it.
 
-    Arguments as for `builder.build`. Errors of the build that happen inside say how to go on.
-
-    Args:
-        engine: What runs the build, if not the local builder: neither can go on with the other's files.
-
-    Yields:
-        The folder; the options, without held-out documents if there are no shards for them; and the paths of the shards
-        of each split.
-
-    Raises:
-        BadCorpusError: The corpus can't be used; the work folder is removed.
-        InputError: A special token is missing, the options contradict the names or one another, a file can't be read or
-            written, another command writes the folder, or a worker was killed.
-        KeyboardInterrupt: The build was interrupted; says that `resume` continues.
+    Arguments as for `builder.build`; neither the local builder nor another engine can go on with the other's files.
+    Yields the folder; the options, without held-out documents if there are no shards for them; and the paths of the
+    shards of each split. Errors of the build that happen inside say how to go on; after a BadCorpusError the folder is
+    removed.
     """
     options.masking_options.with_tokens_of(tokenizer.vocabulary)
     _check_mentions(options, names)
@@ -109,22 +99,16 @@ def _check_mentions(options, names):
         return
     if not options.masking_options.do_whole_word_mask:
         raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
-    if not find_packing(options.packing, "packing").masks_pieces:
+    if not find_packing(options.packing).masks_pieces:
         raise InputError(
             f"pieces of `packing={options.packing}` are not masked, so names have no effect; leave them out"
         )
 
 
 class WorkFolder:
-    """The folder of one build.
+    """The folder of one build, whose plan, written as JSON, is what makes two builds the same.
 
-    Args:
-        output_folder: Where the shards are to be.
-        plan: What makes two builds the same; can be written as JSON.
-        resume: Go on with a build that is there.
-
-    Raises:
-        InputError: A build is there that is not to be resumed, or one with another plan.
+    An InputError if a build is there that is not to be resumed, or one with another plan.
     """
 
     def __init__(self, output_folder: str, plan: dict, resume: bool):
@@ -169,11 +153,7 @@ class WorkFolder:
         self._write(chunk_run(chunk_id), {"counts": counts, "start": start})
 
     def finish_input(self, file_index: int, path: str, file_start: FileStart) -> None:
-        """Notes what all of a file of the corpus is.
-
-        Raises:
-            InputError: It was another before.
-        """
+        """Notes what all of a file of the corpus is; an InputError if it was another before."""
         before = self.input_file(file_index)
         if before is None:
             self._write(f"input-{file_index:05d}", {"start": file_start})
@@ -185,11 +165,7 @@ class WorkFolder:
         return self._read_start(f"input-{file_index:05d}")
 
     def check_inputs(self, paths: list[str]) -> None:
-        """Checks that the files of the corpus still hold what was read of them, as far as it was.
-
-        Raises:
-            InputError: One holds other text, or can't be read.
-        """
+        """Checks that the files of the corpus still hold what was read of them, as far as it was."""
         # Of every file the last record: of its last chunk, or of the whole.
         names = sorted(tf.io.gfile.listdir(self.path))
         records = {int(found[1]): found[0] for found in map(_OF_INPUT.match, names) if found}

@@ -19,16 +19,14 @@ _FIRST_IMPORT = "albert_tf.pretraining_data.build.interruptible_start"
 
 
 class WorkerPool:
-    """Runs methods of an object of which every process has its own.
+    """Runs methods of an object of which every process has its own, made by `make_state`.
 
     With one worker there is no other process: the tasks run here. As a context manager, it ends its processes when it
-    is left, in the middle of a task if need be: no task may depend on being finished.
+    is left, in the middle of a task if need be: no task may depend on being finished. Processes start at once if
+    TensorFlow has not been used yet, only imported. What makes the object, and what its methods take and return, must
+    be importable by name.
 
     This process has no thread and no lock of its own, so an interrupt never has to wait.
-
-    Args:
-        num_workers: Number of processes. They start at once if TensorFlow has not been used yet, only imported.
-        make_state: Makes the object in each process; importable by name, as what its methods take and return must be.
     """
 
     def __init__(self, num_workers: int, make_state: collections.abc.Callable):
@@ -45,11 +43,7 @@ class WorkerPool:
             raise
 
     def prepare(self, *arguments) -> None:
-        """Lets every process make its object; comes once, before the first map.
-
-        Args:
-            arguments: What the object is made with.
-        """
+        """Lets every process make its object of these arguments; comes once, before the first map."""
         if not self._processes:
             self._state = self._make_state(*arguments)
         while self._idle:
@@ -58,10 +52,8 @@ class WorkerPool:
     def map(self, method: str, tasks: collections.abc.Iterable[tuple]) -> collections.abc.Iterator:
         """Yields what the method returns for each task's arguments, in the order of the tasks.
 
-        Tasks are drawn only a few ahead of the workers. One map is read to its end before the next begins.
-
-        Raises:
-            ChildProcessError: A worker process was killed.
+        Tasks are drawn only a few ahead of the workers. One map is read to its end before the next begins. A
+        ChildProcessError if a worker process was killed.
         """
         if not self._processes:
             for task in tasks:

@@ -23,7 +23,7 @@ PACKINGS: dict[str, Packing] = {
 DEFAULT_PACKING = Order.name
 
 
-def find_packing(name: str, source: str) -> Packing:
+def find_packing(name: str, source: str = "packing") -> Packing:
     """Returns a packing by its name; errors begin with `source`, which names it.
 
     Raises:

@@ -40,7 +40,7 @@ class DocumentBlocks(Packing):
         return Text(documents, *map(np.concatenate, (ids, starts, num_characters)))
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Cuts blocks that are full; with `short_seq_prob` a shorter one is followed by what it left. See `Packing`."""
+        """Cuts blocks that are full; with `short_seq_prob` a shorter one is followed by what it left."""
         draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
         document_begins = {int(begin) for begin, _ in text.documents}
         begin = 0

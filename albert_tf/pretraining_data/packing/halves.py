@@ -35,13 +35,10 @@ class Halves(Packing):
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
         """Cuts every sentence of at least `SHORTEST_CUT_SENTENCE` pieces where a word begins, at a random one.
 
-        A word inside of a mention is taken only where no other begins far enough from both ends of the sentence.
-
-        A shorter sentence stays in front of the next one of its document that is long enough, and goes into its first
-        half; it is left out where there is none, or no room.
-
-        Returns:
-            All documents as one, with a [SEP] after each half; see `Packing`.
+        A word inside of a mention is taken only where no other begins far enough from both ends of the sentence. A
+        shorter sentence stays in front of the next one of its document that is long enough, and goes into its first
+        half; it is left out where there is none, or no room. Returns all documents as one, with a [SEP] after each
+        half.
         """
         begins, last_begins, ends = _join_short_sentences(text.documents, max_num_pieces - _NUM_SEPARATORS)
         cuts = _draw_cuts(last_begins, ends, text.places_to_cut(), generator)
@@ -85,10 +82,7 @@ def _join_short_sentences(documents, max_num_pieces):
 
 
 def _draw_cuts(begins, ends, places_to_cut, generator):
-    """Draws where the second halves begin: at one of the best places that are far enough from both ends, or anywhere.
-
-    `places_to_cut` is as `Text` has it.
-    """
+    """Draws where second halves begin: at one of the best places that are far enough from both ends, or anywhere."""
     draws = np.array([generator.random() for _ in range(len(begins))])
     earliest, latest = begins + _SHORTEST_HALF, ends - _SHORTEST_HALF
     cuts = earliest + (draws * (latest - earliest + 1)).astype(np.int64)

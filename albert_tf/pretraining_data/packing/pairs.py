@@ -34,15 +34,11 @@ MakePair = collections.abc.Callable[["Document", int], tuple[Segments, int] | No
 
 
 class Pairs(Packing, abc.ABC):
-    """Examples of two segments with a label.
-
-    Attributes:
-        share_of_label: What the manifest calls the share of label 1, and how people are told of it.
-    """
+    """Examples of two segments with a label."""
 
     num_special_tokens = 3
     features = types.MappingProxyType({LABEL_FEATURE: 1})
-    share_of_label: tuple[str, str]
+    share_of_label: tuple[str, str]  # what the manifest calls the share of label 1, and how people are told of it
     what_it_needs = (
         "no document has two sentences of some length; write one sentence a line and a blank line between documents, "
         "split running text with `sentence_splitter=rule`, or pass `objective=roberta` and "
@@ -79,23 +75,17 @@ class Pairs(Packing, abc.ABC):
 
 
 class Document:
-    """A document to be cut into pairs.
-
-    Attributes:
-        borders: As `Text` has them, but counted from the begin of the document.
-        offset: Where that is.
-        size: Number of pieces.
-        ends: Where the sentence of each piece ends.
-        edges: Those borders that don't stand inside a sentence.
-    """
+    """A document to be cut into pairs."""
 
     def __init__(self, borders, inside_sentences):
         self.offset = int(borders[0])
         borders = borders - self.offset
-        self.borders = borders.tolist()
+        self.borders = borders.tolist()  # as `Text` has them, but counted from the begin of the document, its offset
         self.size = self.borders[-1]
+        # Those borders that don't stand inside a sentence.
         self.edges = {border for border in self.borders if border + self.offset not in inside_sentences}
-        # A memoryview gives numbers almost as fast as a list, which would take longer to make than it saves.
+        # Where the sentence of each piece ends. A memoryview gives numbers almost as fast as a list, which would take
+        # longer to make than it saves.
         self.ends = memoryview(borders[1:].repeat(borders[1:] - borders[:-1]))
 
     def begin_of(self, piece):

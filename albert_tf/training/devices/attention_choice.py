@@ -30,25 +30,11 @@ def choose_attention(
     lengths: BatchLengths = BatchLengths.ONE,
     has_documents: bool = False,
 ) -> tuple[str, str | None]:
-    """Returns how to compute attention: as asked, but plainly where the kernels don't work on this TPU or GPU.
+    """Returns how to compute attention, as asked, but plainly where kernels don't work here, and a line that says so.
 
-    On a TPU or GPU that has kernels it tries them; see `find_fault`.
-
-    Args:
-        strategy: Where to run.
-        attention: "auto", "plain" or "flash".
-        config: The model's.
-        dtype: Keras dtype policy of the model.
-        shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
-        lengths: How many lengths batches may have.
-        has_documents: Whether pieces see those of their own document alone.
-
-    Returns:
-        "auto", "plain" or "flash", and a line that says what was chosen; None where there are no kernels.
-
-    Raises:
-        InputError: What is asked for does not suit the device, the model or the sequences, or the kernels that are
-            asked for don't work.
+    On a TPU or GPU that has kernels it tries them (see `find_fault`); without, the line is None. `shapes` are, for each
+    kind of batch, the length of its sequences and how many positions of them are read. An InputError if what is asked
+    for does not suit the device, the model or the sequences, or doesn't work.
     """
     if attention != "plain" and is_of_gpus(strategy):
         obstacle = _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents)

@@ -14,17 +14,11 @@ _Result = typing.TypeVar("_Result")
 
 
 class BatchLengths(enum.Enum):
-    """How many lengths batches may have.
+    """How many lengths batches may have."""
 
-    Attributes:
-        ANY: Each may be as short as its longest example.
-        FEW: Each length is compiled once, so they should be few: powers of two.
-        ONE: All batches of a phase have one shape.
-    """
-
-    ANY = enum.auto()
-    FEW = enum.auto()
-    ONE = enum.auto()
+    ANY = enum.auto()  # each may be as short as its longest example
+    FEW = enum.auto()  # each length is compiled once, so they should be few: powers of two
+    ONE = enum.auto()  # all batches of a phase have one shape
 
 
 def suitable_lengths(strategy: tf.distribute.Strategy) -> BatchLengths:
@@ -79,12 +73,7 @@ def _is_one_cpu(strategy):
 def distribute_host_batches(
     strategy: tf.distribute.Strategy, make_dataset: collections.abc.Callable[[int, int], tf.data.Dataset]
 ) -> tf.distribute.DistributedDataset | tf.data.Dataset:
-    """Returns a data set to which each host contributes its own part of a batch.
-
-    Args:
-        strategy: Where to run.
-        make_dataset: Given a host's index and the number of hosts, returns that host's part of each batch.
-    """
+    """Returns a data set of each host's own part of a batch, made by its index and the number of hosts."""
 
     if _is_one_cpu(strategy):
         return distribute_batches(strategy, make_dataset(0, 1))
@@ -111,13 +100,9 @@ def read_batches(
     tf.data tunes itself in a thread that sleeps for up to a minute, the longer the data set has been read, and whoever
     frees the iterator waits for it: what is to wake that thread comes a moment before the flag that it looks at
     (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). A run that was told to stop might
-    come too late to save. So another thread frees the iterator; the program ends no sooner than that thread, for a
-    daemon that comes back from TensorFlow while Python ends would abort the process.
-
-    Args:
-        batches: What to iterate over.
-        use: Given the iterator, which it must not keep. If it raises, nothing else can free the iterator than who
-            handles the exception.
+    come too late to save. So another thread frees the iterator, which the function must not keep; the program ends no
+    sooner than that thread, for a daemon that comes back from TensorFlow while Python ends would abort the process. If
+    the function raises, nothing else can free the iterator than who handles the exception.
     """
     iterators = [iter(batches)]
     result = use(iterators[0])

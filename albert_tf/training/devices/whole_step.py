@@ -20,9 +20,6 @@ class WholeStepStrategy(tf.distribute.Strategy):
     """Runs on one device, and compiles what `run` is given. `compilation.target` tells the model so.
 
     Each shape is compiled once, which takes from seconds to a minute, so shapes should be few.
-
-    Args:
-        device: Such as "/gpu:0".
     """
 
     compiles_whole_steps = True

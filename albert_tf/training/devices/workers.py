@@ -55,22 +55,14 @@ class Agreement:
         return is_true if self._is_alone else int(self._add(tf.constant(int(is_true), tf.int64))) > 0
 
     def of_chief(self, value: int) -> int:
-        """Returns the value that the chief has, less than 2**63.
-
-        Raises:
-            InputError: Another process is gone.
-        """
+        """Returns the value that the chief has, less than 2**63; an InputError if another process is gone."""
         if self._is_alone:
             return value
         with _telling_who_is_gone():
             return int(self._add(tf.constant(value if self._is_chief else 0, tf.int64)))
 
     def run(self, action: collections.abc.Callable[[], _Result]) -> _Result:
-        """Returns what a function returns that all of them call; where it fails in one, all end.
-
-        Raises:
-            InputError: It raised one, here or elsewhere, or another process is gone.
-        """
+        """Returns what a function returns that all of them call; where it fails in one, or one is gone, all end."""
         result, error = None, None
         try:
             result = action()

@@ -16,6 +16,7 @@ from albert_tf.checkpoint_files import (
     delete_checkpoint,
     find_checkpoints,
     named_newest,
+    newest_checkpoint,
     only_model,
     write_checkpoint,
     write_state_file,
@@ -27,15 +28,10 @@ from albert_tf.files import remove
 class Checkpointer:
     """Writes numbered checkpoints into a folder, in the background, keeps the newest, and restores them.
 
-    A checkpoint is a `tf.train.Checkpoint` whose variables have the names given here. Saving copies the variables to
-    the host, which is all that training waits for; a thread writes the copy. TensorFlow writes under temporary names
-    and moves the index into place last, so that a checkpoint with an index is whole, unless the disk lost some of it.
-
-    Args:
-        output_dir: The folder.
-        state: Everything to save, by name: "model/encoder/...", "first_moments/...", "global_step", ...
-        keep_checkpoint_max: How many to keep.
-        is_chief: Whether this process is the one that writes.
+    A checkpoint is a `tf.train.Checkpoint` whose variables have the names given here, such as "model/encoder/..." and
+    "global_step". Saving copies the variables to the host, which is all that training waits for; a thread writes the
+    copy. TensorFlow writes under temporary names and moves the index into place last, so that a checkpoint with an
+    index is whole, unless the disk lost some of it. Only the chief writes.
     """
 
     def __init__(
@@ -56,13 +52,12 @@ class Checkpointer:
     @property
     def latest(self) -> str | None:
         """Path of the newest checkpoint, None if there is none."""
-        return next(reversed(find_checkpoints(self._output_dir)), None)
+        return newest_checkpoint(self._output_dir)
 
     def save(self) -> str:
         """Copies the variables, starts to write them to a checkpoint named after the step, and returns its path.
 
-        Raises:
-            InputError: The checkpoint before this one could not be written.
+        An InputError if the checkpoint before this one could not be written.
         """
         path = self.path(int(self._state["global_step"].numpy()))
         if path == self._pending_path or not self._is_chief:
@@ -111,13 +106,9 @@ class Checkpointer:
                 delete_checkpoint(path)
 
     def restore_latest(self) -> str | None:
-        """Restores the newest checkpoint that is whole, with a warning for each newer one that is not.
+        """Restores the newest checkpoint that is whole, with a warning for each newer one, and returns its path if any.
 
-        Returns:
-            The path of the checkpoint, None if there is none.
-
-        Raises:
-            InputError: It holds another model, or there are checkpoints of which none is whole.
+        An InputError if it holds another model, or there are checkpoints of which none is whole.
         """
         found = find_checkpoints(self._output_dir)
         damage = ""
@@ -140,13 +131,10 @@ class Checkpointer:
         return None
 
     def restore(self, path: str) -> None:
-        """Restores one checkpoint, all of it or nothing.
+        """Restores one checkpoint, all of it or nothing; a DamagedCheckpointError if it can't be read to its end.
 
-        A model that is not to be trained gets the averaged weights, if there are any.
-
-        Raises:
-            InputError: It holds another model, or lacks some of the state, or has more of it.
-            DamagedCheckpointError: It can't be read to its end.
+        A model that is not to be trained gets the averaged weights, if there are any. An InputError if it holds another
+        model, or lacks some of the state, or has more of it.
         """
         reader = CheckpointReader(path)
         shapes = reader.shapes

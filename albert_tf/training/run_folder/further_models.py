@@ -42,21 +42,12 @@ def load_further_models(
     vocabulary: OtherVocabulary | None = None,
     complete_for: str | None = None,
 ) -> str:
-    """Assigns what a checkpoint has of further models.
+    """Assigns what a checkpoint has of the variables that `further_variables` returned.
 
-    Args:
-        init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
-        variables: What `further_variables` returned.
-        followed: Names of those that have the values of their followers already, in case the checkpoint lacks them.
-        vocabulary: How to go on with another vocabulary; None for the one that the models were trained with.
-        complete_for: The run's folder if the models are to be used as they are, so that nothing may be missing.
-
-    Returns:
-        A line that says how many were loaded: all, or none where they are not there or of another size; and what of
-        these models the checkpoint has that is not of this run.
-
-    Raises:
-        InputError: Something is missing or left and may not be, or holds NaN or infinity.
+    Those that are `followed` have the values of their followers already, in case the checkpoint lacks them.
+    `complete_for` is the run's folder if the models are to be used as they are, so that nothing may be missing or left.
+    Returns a line that says how many were loaded: all, or none where they are not there or of another size; and what of
+    these models the checkpoint has that is not of this run.
     """
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     reader = CheckpointReader(path)
@@ -105,15 +96,7 @@ def load_further_models(
 def write_further_models(
     folder: str, objective: Objective, models: dict[str, tf.keras.Model], tokenizer: Tokenizer | None, step: int
 ) -> list[str]:
-    """Writes each further model that was learnt into a folder of the run as a model of its own; returns these folders.
-
-    Args:
-        folder: Of the run.
-        objective: What was learnt.
-        models: Its models.
-        tokenizer: Of the data, None if it is not known.
-        step: How many steps they were trained.
-    """
+    """Writes each further model that was learnt into a folder of the run, as one of its own; returns these."""
     written = []
     for name, model in further_models(objective, models).items():
         path = os.path.join(folder, name)

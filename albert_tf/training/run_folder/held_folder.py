@@ -30,11 +30,7 @@ _SECONDS_BETWEEN_LOOKS = 20.0
 
 @contextlib.contextmanager
 def hold_together(output_dir: str, agreement: Agreement, is_chief: bool) -> collections.abc.Iterator[None]:
-    """Keeps other commands of this machine out of a folder.
-
-    Raises:
-        InputError: Another command has it, or it can't be written to.
-    """
+    """Keeps other commands of this machine out of a folder."""
     with contextlib.ExitStack() as stack:
         agreement.run(lambda: stack.enter_context(hold(output_dir)) if is_chief else None)
         yield

@@ -46,14 +46,10 @@ def shard_identity(path: str) -> str:
 
 
 def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
-    """Returns what tells the checkpoint that a path or a folder names.
+    """Returns what tells the checkpoint that a path or a folder names; None for none.
 
-    Args:
-        path: A checkpoint's path without extension, or a folder, see `resolve_checkpoint`; None for none.
-
-    Returns:
-        The absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None for
-        the latter where there is no checkpoint (any more).
+    That is its absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None
+    for the latter where there is no checkpoint (any more).
     """
     if not path:
         return None
@@ -66,9 +62,7 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
 def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
     """Returns whether two of `checkpoint_identity` are of the same checkpoint, which may be gone by now.
 
-    Args:
-        earlier: Of a checkpoint that was there.
-        now: Of what is named now; of a folder that is gone it may be the folder's.
+    What is named now may then be its folder.
     """
     if earlier is None or now is None:
         return earlier is now

@@ -77,16 +77,9 @@ def write_model_card(
 ) -> str | None:
     """Writes the card of the run in a folder, unless somebody has written or changed the one that is there.
 
-    Args:
-        folder: The run's.
-        model: Its model.
-        tokenizer: What the data is encoded with, None if unknown.
-        manifests: Of pre-training data, for each phase, as the builder wrote them; may lack anything.
-        license_name: The model's licence as Hugging Face spells it; None for that of the card that is there, or else
-            of the model that the run began with, if its card names one.
-
-    Returns:
-        The path of the card; None if nothing was written, also where the folder holds no settings of a run.
+    Manifests are those of pre-training data, for each phase, as the builder wrote them; they may lack anything. The
+    licence is spelled as Hugging Face does; None for that of the card that is there, or else of the model that the run
+    began with. Returns the path; None if nothing was written, also where the folder holds no settings of a run.
     """
     path, manifests = os.path.join(folder, CARD_FILE), manifests or []
     settings = read_settings(folder)
@@ -124,10 +117,6 @@ def write_further_card(run_folder: str, name: str) -> None:
     """Writes the card of a model that was learnt beside that of a run; it carries on what the run's says of licences.
 
     A card that somebody has written or changed stays.
-
-    Args:
-        run_folder: The run's.
-        name: The model's, and that of its folder there.
     """
     card, path = (os.path.join(folder, CARD_FILE) for folder in (run_folder, os.path.join(run_folder, name)))
     of_run, present = (read_text(each, "the model card") if tf.io.gfile.exists(each) else "" for each in (card, path))

@@ -22,13 +22,8 @@ _OF_POSITIONS = "position_embeddings"
 def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer: Tokenizer) -> AlbertConfig:
     """Returns the config of a model that goes on with another vocabulary: as many rows, and the place of [PAD].
 
-    Args:
-        config: Of the model in `init_checkpoint`.
-        init_checkpoint: Where it lies; the same config is returned unless the tokenizer beside it is another one.
-        tokenizer: Of the data.
-
-    Raises:
-        InputError: The vocabulary is of another size, and there is no tokenizer beside the checkpoint.
+    It is the same one unless the tokenizer beside the checkpoint is another; an InputError if there is none, and the
+    vocabulary is of another size.
     """
     path = _other_tokenizer_file(init_checkpoint, tokenizer)
     if path is None:
@@ -53,32 +48,17 @@ def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class OtherVocabulary:
-    """How the variables of a model become those of the same model with another vocabulary.
+    """How the variables of a model become those of the same model with another vocabulary."""
 
-    Attributes:
-        source: The tokenizer.json of the vocabulary that was left.
-        pieces: Where the new one's come from.
-        position_shift: How many rows further down each position stands, because [PAD] has another id.
-    """
-
-    source: str
-    pieces: CarriedPieces
-    position_shift: int
+    source: str  # the tokenizer.json of the vocabulary that was left
+    pieces: CarriedPieces  # where the new one's come from
+    position_shift: int  # how many rows further down each position stands, because [PAD] has another id
 
     @classmethod
     def of_checkpoint(
         cls, init_checkpoint: str, tokenizer: Tokenizer | None, config: AlbertConfig
     ) -> "OtherVocabulary | None":
-        """Compares the vocabulary beside a checkpoint with that of the data; None if it is the same, or not known.
-
-        Args:
-            init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
-            tokenizer: Of the data, None if it is not known.
-            config: Of the model that begins with the checkpoint.
-
-        Raises:
-            InputError: The tokenizer, the config beside it or the checkpoint can't be read.
-        """
+        """Compares the vocabulary beside a checkpoint with that of the data; None if it is the same, or not known."""
         path = _other_tokenizer_file(init_checkpoint, tokenizer)
         if path is None:
             return None

@@ -1,4 +1,4 @@
-"""Where a run's weights come from, besides its newest checkpoint."""
+"""Where a run's weights come from, besides its newest checkpoint, and those of models that it does not change."""
 
 import os
 
@@ -8,10 +8,12 @@ from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_b
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, load_weights
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, find_checkpoint, load_weights, read_untrained
 from albert_tf.objectives import Objective
-from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.tokenization import Tokenizer, load_tokenizer
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 
@@ -43,19 +45,10 @@ def load_init_checkpoint(
 ) -> tuple[str, list[str]]:
     """Assigns what a checkpoint has of a model's variables.
 
-    Args:
-        init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
-        variables: The model's, by name.
-        complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
-        untouched: What the names begin with of variables that the training won't depend on.
-        vocabulary: How to go on with another vocabulary; None for the one that the model was trained with.
-        objective: What the model is for, which tells whether a head is for the same; None to take any of its shape.
-
-    Returns:
-        A line that says what was loaded and what was not, and the names of the variables that stay random.
-
-    Raises:
-        InputError: The checkpoint can't be used, or something is missing.
+    `complete_for` is the run's folder if the model is to be used as it is, so that nothing may be missing; `untouched`
+    is what the names begin with of variables that the training won't depend on. The objective tells whether a head is
+    for the same; None takes any of its shape. Returns a line that says what was loaded and what was not, and the names
+    of the variables that stay random.
     """
     order = objective and _order_of_head(init_checkpoint, objective)
     is_of_other = objective is not None and order is None
@@ -131,14 +124,7 @@ def describe_alignment(
 ) -> str | None:
     """Returns a line if a model reads pieces off other states than the one that it begins with.
 
-    Args:
-        init_checkpoint: As for `load_init_checkpoint`.
-        model: The model.
-        missing: What that returned, the names of variables that stay random.
-        complete_for: As for `load_init_checkpoint`.
-
-    Raises:
-        InputError: It does, and is to be used as it is.
+    `missing` is what `load_init_checkpoint` returned. An InputError if the model is to be used as it is.
     """
     path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
     has_head = getattr(model, "masked_lm_head", None) is not None
@@ -173,4 +159,43 @@ def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None
         raise InputError(
             f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
             f"{tokenizer.vocabulary.source}; use the tokenizer beside the checkpoint"
+        )
+
+
+def load_frozen_models(
+    objective: Objective, models: dict[str, tf.keras.Model], tokenizer: Tokenizer | None = None
+) -> None:
+    """Assigns the weights of frozen models, as far as the objective says where they lie.
+
+    An InputError if a folder holds no such model, lacks some of its weights or never trained them, or has other pieces
+    than the tokenizer, where that is known.
+    """
+    for name, folder in objective.frozen_models.items():
+        if not folder:
+            continue
+        source, model = f"`{name}={folder}`", models[name]
+        if tokenizer is not None:
+            _check_pieces(folder, source, model, tokenizer)
+        path = find_checkpoint(folder, source)
+        prefix = model._checkpoint_prefix
+        variables = {f"{prefix}{key}": variable for key, variable in named_variables(model).items()}
+        _, missing, _ = load_weights(path, variables, source)
+        untrained = [key for key in variables if key in read_untrained(path)]
+        if missing or untrained:
+            what = f"lacks {missing[0]}" if missing else f"has never trained {untrained[0]}"
+            raise InputError(f"{source} {what}, so there is nothing to learn from it; use another model")
+
+
+def _check_pieces(folder, source, model, tokenizer):
+    """Checks that a model knows the pieces of the data by the same ids."""
+    path = find_beside_checkpoint(folder, TOKENIZER_FILE)
+    without_settings = None if path else find_beside_checkpoint(folder, VOCABULARY_FILE)
+    if path is None and without_settings is None:
+        model.config.check_vocabulary(tokenizer.vocabulary)
+        return
+    known = load_tokenizer(os.path.dirname(path)).vocabulary if path else Vocabulary.from_file(without_settings)
+    if known.pieces != tokenizer.vocabulary.pieces:
+        raise InputError(
+            f"{source} has a different vocabulary from the data, which both models read piece by piece; make "
+            f"the data with the vocabulary of {os.path.dirname(path or without_settings)}"
         )

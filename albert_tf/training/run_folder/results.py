@@ -38,15 +38,10 @@ def read_results(path: str) -> dict[str, float | None]:
 def results_path(
     output_dir: str, file_name: str, data: dict[str, str] | None, beside: str | None = None
 ) -> tuple[str, bool]:
-    """Returns the path of the file for results, and whether it is the one for the run's own data.
+    """Returns the path of the file for results, and whether it is the one for the run's own data, as for no data.
 
-    Data that the run knows nothing of become its own where no such file is there yet.
-
-    Args:
-        output_dir: The run's folder.
-        file_name: Name of the file for the run's own data, such as "predictions.tsv".
-        data: "name" and "sha256" of the data; None for the run's own.
-        beside: The file whose data are the run's own, where this one says more of it; None for this one.
+    Data that the run knows nothing of become its own where no such file is there yet. `beside` is the file whose data
+    are the run's own, where this one says more of it.
     """
     path = os.path.join(output_dir, file_name)
     if data is None:

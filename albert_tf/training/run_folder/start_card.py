@@ -26,9 +26,6 @@ def facts_of(card: str) -> Facts:
     """Returns what a card's front matter says of `license`, `license_name`, `license_link` and `base_model`.
 
     Values are words, or lists of several words, plain or quoted; what is neither is left out.
-
-    Args:
-        card: The text of README.md, in Hugging Face's form or any other.
     """
     found = _FRONT_MATTER.match(card)
     values = {key: _values(found[1], key) for key in (*_OF_LICENSE, _BASE_MODEL)} if found else {}
@@ -45,13 +42,7 @@ def with_base_model(card: str, base_model: str) -> str:
 
 
 def carried_facts(settings: dict, present_card: str = "", license_name: str | None = None) -> Facts:
-    """Returns what a run's card says of the same.
-
-    Args:
-        settings: The run's.
-        present_card: The card that the run has already, "" for none; it goes before that of the model begun with.
-        license_name: The licence that is asked for; it goes before both.
-    """
+    """Returns what a run's card says of these: as asked, else as its present card, else as that of its start."""
     of_start, present = _facts_of_start(settings), facts_of(present_card)
     named = {_LICENSE: license_name} if license_name is not None else present if _LICENSE in present else of_start
     of_license = {key: named[key] for key in _OF_LICENSE if key in named}
@@ -67,9 +58,7 @@ def license_beside(checkpoint: str) -> Facts:
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     """Returns a sentence if a licence is not the one under which a model has to be shared on that a run learnt from.
 
-    Args:
-        settings: The run's.
-        license_name: The licence that is asked for; None for none, so that the card has that of the model begun with.
+    Where none is asked for, the card has that of the model begun with.
     """
     of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
     chosen = of_start if license_name is None else [license_name]

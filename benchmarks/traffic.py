@@ -17,14 +17,10 @@ _COPYING = ("copy-start", "slice-start")
 
 
 def traffic(program: str) -> dict[str, collections.Counter]:
-    """Returns how many bytes of each array are moved outside of loops.
+    """Returns how many bytes of each array of a `CompiledStep.text` are moved outside of loops.
 
-    Args:
-        program: `CompiledStep.text`.
-
-    Returns:
-        For each dtype and shape, such as "bf16[32,512,768]", the bytes that operations read and write `IN_MEMORY` and
-        `IN_FAST_MEMORY`, and those `COPIED` between the two. What an operation reads a part of is counted whole.
+    For each dtype and shape, such as "bf16[32,512,768]", they are the bytes that operations read and write `IN_MEMORY`
+    and `IN_FAST_MEMORY`, and those `COPIED` between the two. What an operation reads a part of is counted whole.
     """
     types, moved = {}, collections.defaultdict(collections.Counter)
     entry = program[program.index("\nENTRY ") :]
