@@ -6,7 +6,7 @@ import shlex
 
 import tensorflow as tf
 
-from albert_tf.corpus.reader import CorpusReader
+from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
@@ -17,11 +17,32 @@ from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing
-from albert_tf.runs.corpus_settings import CorpusSettings
 from albert_tf.runs.tokenizer_settings import AnyTokenizerSettings
-from albert_tf.settings import RARE, TRAINING, changed, setting
+from albert_tf.settings import RARE, TRAINING, Settings, changed, setting
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusSettings(Settings):
+    """What text to read."""
+
+    input_file: tuple[str, ...] | None = setting(
+        None,
+        "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders, also those that datasets "
+        "has saved.",
+        in_python=False,
+    )
+    text_field: str = setting(
+        "text",
+        "Field (.jsonl) or column that holds a document, or title,text, one after the other.",
+        aliases=("text_fields",),
+    )
+    on_bad_text: str = setting("fail", "What to do with a line that can't be read.", choices=ON_BAD_TEXT_CHOICES)
+
+    def corpus_reader(self) -> CorpusReader:
+        """Returns the reader of the files that `input_file` names."""
+        return CorpusReader(find_corpus_files(self.input_file, "input_file"), self.on_bad_text, self.text_field)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
