@@ -31,11 +31,9 @@ _BATCHES_SORTED_TOGETHER = 16
 class Examples:
     """Encoded examples, of which batches can be made.
 
-    Args:
-        features: By name, [N, ...]; `input_mask` [N, ..., S] tells how long an example is.
-        batch_spec: Shape and dtype of those features that go into a batch. An axis of unknown size, but for the first,
-            is that of the pieces, to be cut to the longest example of a batch.
-        has_few_lengths: Whether to cut to powers of two alone.
+    Features are [N, ...]; `input_mask` [N, ..., S] tells how long an example is. An axis of unknown size in the batch
+    spec, but for the first, is that of the pieces, to be cut to the longest example of a batch, or to powers of two
+    alone.
     """
 
     def __init__(self, features: Features, batch_spec: BatchSpec, has_few_lengths: bool = False):
@@ -72,14 +70,9 @@ class Examples:
     ) -> tf.data.Dataset:
         """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
 
-        Args:
-            global_batch_size: Batch size B over all replicas.
-            seed: Seed of the order.
-            start_step: Number of batches to leave out: where a resumed run goes on.
-            augment: Returns what to train on in place of a batch; None to train on it as it is.
-
-        Returns:
-            Dataset of dictionaries: the features, [B, ...], and `example_weights` float32 [B], all 1.
+        Batches are dictionaries of the features, [B, ...] of B examples over all replicas, and of `example_weights`
+        float32 [B], all 1. A resumed run goes on at `start_step`; `augment` returns what to train on in place of a
+        batch.
         """
         batches_together = min(_BATCHES_SORTED_TOGETHER, max(1, self._count // global_batch_size))
         lengths, shuffle = tf.constant(self._lengths), tf.random.experimental.stateless_shuffle
@@ -106,10 +99,7 @@ class Examples:
 
     @tf.autograph.experimental.do_not_convert
     def eval_dataset(self, global_batch_size: int) -> tf.data.Dataset:
-        """Returns every example once, in the `order_of_evaluation`; what fills up the last batch weighs zero.
-
-        Argument and result as for `train_dataset`.
-        """
+        """Returns every example once, in the `order_of_evaluation`; what fills up the last batch weighs zero."""
         rows = tf.data.Dataset.from_tensor_slices(self.order_of_evaluation).batch(global_batch_size)
         batches = rows.map(self._make_gather())
         return batches.map(lambda batch: pad_batch(batch, global_batch_size)).prefetch(tf.data.AUTOTUNE)
@@ -145,15 +135,10 @@ def _lengths(mask):
 
 @dataclasses.dataclass(frozen=True)
 class TokenDropout:
-    """Replaces pieces by [MASK], others each time, so that few are learnt by heart (Iyyer et al. 2015, section 3).
+    """Replaces this share of pieces by [MASK], others each time, so that few are learnt by heart."""
 
-    Attributes:
-        rate: The share of the pieces.
-        vocabulary: Of the pieces; its special tokens are never replaced.
-
-    Raises:
-        InputError: The rate is not in [0, 1), or a special token is missing.
-    """
+    # Iyyer et al. 2015, section 3, leave words out. Special tokens of the vocabulary are never replaced, and must all
+    # be there.
 
     rate: float
     vocabulary: Vocabulary

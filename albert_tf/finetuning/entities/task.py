@@ -279,18 +279,9 @@ def _spans(text, tags):
 
 
 def best_sequence(logits: tf.Tensor, is_read: tf.Tensor, labels: tuple[str, ...]) -> tf.Tensor:
-    """Returns the tags with the highest sum of logits of which each I- goes on with an entity (Viterbi 1967).
-
-    The first tag may be any: a long sentence is read in parts, and an entity may go on from one to the next.
-
-    Args:
-        logits: float32 [B, S, T].
-        is_read: bool [B, S], where words or characters are read; other positions stand between no tags.
-        labels: The T tags.
-
-    Returns:
-        int32 [B, S]; where nothing is read, any.
-    """
+    """Returns the tags with the highest sum of logits of which each I- goes on with an entity (Viterbi 1967)."""
+    # Logits are float32 [B, S, T], and tags int32 [B, S]: any where `is_read` [B, S] says that no word or character is
+    # read. The first tag may be any: a long sentence is read in parts, and an entity may go on from one to the next.
     costs = tf.constant([[0.0 if may_follow(before, tag) else _IMPOSSIBLE for tag in labels] for before in labels])
     itself = tf.range(len(labels))[None]
 
