@@ -23,6 +23,9 @@ class Teacher:
     """A model, created in the strategy's scope, with its task and tokenizer, which answers in evaluation mode alone."""
 
     # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
+    # A batch is of that many rows over all replicas.
+
+    # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
 
     def __init__(
         self,

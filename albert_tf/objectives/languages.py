@@ -8,11 +8,7 @@ from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 
 
 def find_language_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the number of each piece's language, int32 [B, S].
-
-    Args:
-        features: Of records that say their languages.
-    """
+    """Returns the number of each piece's language, int32 [B, S], of records that say their languages."""
     language_ids = tf.gather(features[LANGUAGES_FEATURE], features["segment_ids"], batch_dims=1)
     return tf.ensure_shape(language_ids, features["segment_ids"].shape)
 

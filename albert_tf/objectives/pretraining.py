@@ -17,16 +17,9 @@ _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
 
 
 class Pretraining(Objective):
-    """Adds losses with equal weight, as the originals do (run_pretraining.py of BERT and of ALBERT).
+    """Adds losses with equal weight, as the originals do (run_pretraining.py of BERT and of ALBERT)."""
 
-    Args:
-        config: Hyper-parameters.
-        losses: The masked language model first, and what else is learnt.
-
-    Raises:
-        InputError: A loss reads the pooler, and the config has none, or one that sees nothing; or one fills in masked
-            pieces, and the config is causal.
-    """
+    # The masked language model comes first.
 
     title = "pre-training loss"
     carries_vocabulary = True

@@ -18,16 +18,10 @@ MakeObjective = collections.abc.Callable[..., Objective]
 
 
 class Registered(typing.NamedTuple):
-    """An objective that a name stands for.
-
-    Attributes:
-        make: Makes it.
-        packings: The names of the packings that it takes; the first is that of data which are made for it.
-        settings: What is to be decided of it.
-    """
+    """An objective that a name stands for."""
 
     make: MakeObjective
-    packings: tuple[str, ...]
+    packings: tuple[str, ...]  # The names of those that it takes; the first is that of data which are made for it.
     settings: type[Settings] = Settings
 
 

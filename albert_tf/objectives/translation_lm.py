@@ -42,11 +42,7 @@ class TranslationLM(MaskedLM):
 
 
 def restarted_positions(segment_ids: tf.Tensor) -> tf.Tensor:
-    """Returns positions, int32 [B, S], which begin at 0 again where segment 1 begins.
-
-    Args:
-        segment_ids: int32 [B, S]: 0 of the first text, 1 of the second, and 0 of padding.
-    """
+    """Returns positions, int32 [B, S], which begin at 0 again where segment 1 begins; padding is of segment 0."""
     places = tf.range(segment_ids.shape[1])
     # Without a second text, or behind it, nothing is taken off.
     return places - segment_ids * tf.argmax(segment_ids, axis=1, output_type=tf.int32)[:, None]

@@ -126,11 +126,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     )
 
     def packing_and_objective(self) -> tuple[str, str]:
-        """Returns the names of both, as far as the settings say them.
-
-        Raises:
-            InputError: They contradict each other.
-        """
+        """Returns the names of both, as far as the settings say them."""
         name = self.sentence_pair
         if self.random_next_sentence:
             if name not in (None, "next"):
@@ -144,11 +140,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return packing.name, objective
 
     def reader_of(self, packing: Packing) -> tuple[CorpusReader, tuple[str, ...]]:
-        """Returns the reader of `input_file`, and of what languages it is, each once.
-
-        Raises:
-            InputError: A file is not what `languages` or the packing says.
-        """
+        """Returns the reader of `input_file`, and of what languages it is, each once."""
         if not self.languages and not packing.takes_pairs:
             reader = self.corpus_reader()
             refuse_tables(reader.paths)
@@ -158,11 +150,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return SourceReader(paths, self.on_bad_text, self.text_field, sources=sources), tuple(dict.fromkeys(sources))
 
     def builder_options(self) -> BuilderOptions:
-        """Returns how to make examples, as far as that doesn't follow from the text.
-
-        Raises:
-            InputError: Settings contradict each other.
-        """
+        """Returns how to make examples, as far as that doesn't follow from the text."""
         max_predictions = self.max_predictions_per_seq
         if max_predictions is None:
             max_predictions = default_max_predictions(self.max_seq_length, self.masked_lm_prob, self.do_permutation)
@@ -198,11 +186,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         )
 
     def output_paths(self, num_sources: int) -> tuple[list[str], list[str], list[str]]:
-        """Returns the training shards, the held-out shards, and the other files that come with them.
-
-        Raises:
-            InputError: They can't be written like that.
-        """
+        """Returns the training shards, the held-out shards, and the other files that come with them."""
         for name, paths in (("output_file", self.output_file), ("held_out_file", [self.held_out_file or ""])):
             for path in paths:
                 if path.endswith("/") or (path and tf.io.gfile.isdir(path)):
@@ -233,11 +217,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
     def split_pipeline_arguments(self) -> list[str]:
-        """Returns what `pipeline_arguments` holds as a shell would cut it.
-
-        Raises:
-            InputError: It can't be cut.
-        """
+        """Returns what `pipeline_arguments` holds as a shell would cut it."""
         try:
             return shlex.split(self.pipeline_arguments)
         except ValueError as error:

@@ -54,21 +54,8 @@ def fit_folder(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
-    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that.
-
-    Args:
-        data: What to train on.
-        dev_data: What to evaluate on; None to put a share aside.
-        model: The folder to begin from.
-        output_dir: The folder of the run; one that is there already is resumed.
-        given: Settings in place of those that are chosen for the examples.
-        strategy: Where to compute; None for all GPUs, or the CPU.
-        trackers: Are told what is measured; see `TrainingRun`.
-
-    Raises:
-        InputError: The examples or a setting can't be used, or the folder holds a run on others.
-        KeyboardInterrupt: Training was interrupted; the same call goes on.
-    """
+    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that."""
+    # A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.
     settings = settings_for(data, given)
     fraction = settings.dev_fraction
     if dev_data is not None:
@@ -104,11 +91,7 @@ def placed(settings: FinetuningSettings, paths: list[str]) -> FinetuningSettings
 
 
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:
-    """Returns the settings that examples and a user ask for, but for those that say where things lie.
-
-    Raises:
-        InputError: There is no setting of a name, or a value is out of range.
-    """
+    """Returns the settings that examples and a user ask for, but for those that say where things lie."""
     kind = _SETTINGS.get(data.kind, ClassifierSettings)
     settings = kind.of(given, _OTHER_NAMES)
     if settings.dev_fraction == 1:
@@ -137,11 +120,8 @@ def _labels_of_columns(data):
 
 
 def _write(data, dev_data, output_dir):
-    """Writes the examples below a folder, unless they are there; returns the paths.
-
-    Raises:
-        InputError: Others are there, which a run in the folder was begun with.
-    """
+    """Writes the examples below a folder, unless they are there; returns the paths."""
+    # InputError where others are there, which a run in the folder was begun with.
     folder = os.path.join(output_dir, DATA_FOLDER)
     given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
     with tempfile.TemporaryDirectory() as temporary:

@@ -33,19 +33,12 @@ _OF_FLAGS = (
 
 @dataclasses.dataclass(frozen=True)
 class GivenData:
-    """Texts with what is to be learnt of each.
+    """Texts with what is to be learnt of each."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        texts: N strings, tuples of two, or lists of words.
-        labels: N of what the kind has.
-        label_columns: The columns of a table that are a label each; none of other examples.
-    """
-
-    kind: str
-    texts: list[typing.Any]
+    kind: str  # One of `KINDS`.
+    texts: list[typing.Any]  # Strings, tuples of two, or lists of words.
     labels: list[typing.Any]
-    label_columns: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()  # Of a table, those that are a label each.
 
     @property
     def reads_pairs(self) -> bool:
@@ -63,17 +56,9 @@ class GivenData:
 
 
 def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], data: GivenData) -> GivenData:
-    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels).
-
-    Args:
-        dev: That.
-        labels: As for `read_given` of the table to train on, None of other examples; read for tables alone.
-        text_columns: As for `read_given`; read for tables alone.
-        data: The examples to train on.
-
-    Raises:
-        InputError: It is neither, can't be used, or has a label or texts of a kind that none to train on has.
-    """
+    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels)."""
+    # Each label, and the form of the texts, must be among those to train on. Labels and columns are read for tables
+    # alone.
     if is_table(dev):
         found = read_given(dev, labels, text_columns, data.kind)
     elif isinstance(dev, tuple | list) and len(dev) == 2:
@@ -111,22 +96,7 @@ def read_given(
     text_columns: tuple[str, ...] = ("text",),
     kind: str | None = None,
 ) -> GivenData:
-    """Returns what a user gives as examples.
-
-    Args:
-        texts: Strings; tuples of two, for pairs or for questions and the texts that answer them; or lists of words. Or
-            a table, a pandas.DataFrame or datasets.Dataset.
-        labels: For each text a string, whole number or truth value; a list of strings, none among them; a number with
-            a fraction; the tags of its words or the (begin, end, type) of its entities in characters; or for each
-            question the (begin, end) of its answer in the text in characters, or an object of "text" and
-            "answer_start", or None where it has none. Of a table the column that holds them, "label" if left out; or a
-            list of columns of 1 and 0, one for each of several labels.
-        text_columns: Of a table, the column of the texts, or the two of pairs.
-        kind: One of `KINDS`; None for what the labels look like.
-
-    Raises:
-        InputError: They are not so many texts as labels, or one of them can't be used; the message names it.
-    """
+    """Returns what a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
     if kind is not None and kind not in KINDS:
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
     text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)
@@ -336,11 +306,7 @@ def _entities(value, text, number):
 
 
 def _text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, list[tuple[int, int, str]]]:
-    """Returns the text of characters, and the (begin, end, type) of its entities; tags of blanks say nothing.
-
-    Raises:
-        InputError: A tag is none.
-    """
+    """Returns the text of characters, and the (begin, end, type) of its entities; tags of blanks say nothing."""
     places = [place for place, character in enumerate(characters) if not character.isspace()]
     try:
         found = entities_of([normalize_tag(tags[place]) for place in places])

@@ -43,20 +43,8 @@ def pretrain(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> Outcome | None:
-    """Trains and evaluates, as the settings say; a run that is there already is gone on with.
-
-    Args:
-        settings: What to train, on which shards, and how.
-        strategy: Where to compute; None for what the settings say.
-        trackers: Are told what is measured, besides those of the settings.
-
-    Returns:
-        What came of it; None of several trials, whose table was told.
-
-    Raises:
-        InputError: Data, model or a setting can't be used, or the folder holds another run.
-        Stopped: By a signal.
-    """
+    """Trains and evaluates, as the settings say; a run that is there already is gone on with."""
+    # Returns and raises as `finetune` does.
     settings.require("output_dir")
     if not (settings.do_train or settings.do_eval):
         raise InputError("nothing to do: pass `do_train` or `do_eval`")

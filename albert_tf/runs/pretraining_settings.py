@@ -120,11 +120,7 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
 
     @property
     def starts_at(self) -> int:
-        """The step at which the second phase's data take over.
-
-        Raises:
-            InputError: There is no such step.
-        """
+        """The step at which the second phase's data take over."""
         step = self.phase2_start_step or self.num_train_steps * 9 // 10
         if not 0 < step < self.num_train_steps:
             raise InputError(f"`phase2_start_step={step}` must be less than `num_train_steps={self.num_train_steps}`")
