@@ -102,7 +102,7 @@ class MultipleChoice(FinetuningTask):
         return log_probabilities(predictions, tuple(LETTERS[: self.num_choices]))
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
+        """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer."""
         label_ids = np.array([question.answer or 0 for question in examples], np.int32)
         return {**encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length), "label_ids": label_ids}
 

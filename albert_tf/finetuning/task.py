@@ -124,10 +124,8 @@ class FinetuningTask(Objective):
         return tuple(settings.get("labels", ()))
 
     def order_of_head(self, settings, source):
-        """Returns it by the names of the outputs, which must be the same ones; see `Objective`.
-
-        Those of another library's folder may be spelled otherwise, as for `reading_as`.
-        """
+        """Returns it by the names of the outputs, which must be the same ones."""
+        # Those of another library's folder may be spelled otherwise, as for `reading_as`.
         if settings.get("objective") != self.identity()["objective"]:
             return None
         given = self.names_of_outputs(check_types(settings, self.setting_types, source))

@@ -79,7 +79,7 @@ class EntityPrediction(PretrainingLoss):
         )
 
     def products(self, batch_spec):
-        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions; see the base class."""
+        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions."""
         batch_size, mentions = batch_spec["entity_labels"].shape
         return mentions * self.config.entity_size * (self.config.hidden_size + mentions * batch_size)
 

@@ -62,7 +62,7 @@ class MatchingHalves(PretrainingLoss):
         return match_halves(states.sequence_output, find_halves(batch))
 
     def products(self, batch_spec):
-        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences; see the base class."""
+        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences."""
         batch_size, max_seq_length = batch_spec["input_ids"].shape
         num_sentences = max_cut_sentences(max_seq_length)
         return num_sentences * self.config.hidden_size * (2 * max_seq_length + num_sentences * batch_size)

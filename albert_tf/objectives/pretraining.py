@@ -7,9 +7,8 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import PretrainingLoss, States
+from albert_tf.objectives.pretraining_loss import PretrainingLoss, States, find_language_ids
 from albert_tf.objectives.refusals import refuse_causal
 
 # What a model has for pre-training, whether a loss reads it or not.

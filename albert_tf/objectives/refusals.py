@@ -4,6 +4,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 
+def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
+    """Raises InputError if a model has language embeddings, and not as many as the data have languages."""
+    if config.num_languages and config.num_languages != len(languages):
+        told = (
+            f"are in {len(languages)} languages ({', '.join(languages)})" if languages else "don't say their language"
+        )
+        raise InputError(
+            f"the model has embeddings of {config.num_languages} languages (num_languages), and the data {told}; name "
+            "as many with create_pretraining_data.py --languages, or change `albert_config_file`"
+        )
+
+
 def refuse_languages(config: AlbertConfig, objective: str) -> None:
     """Raises InputError if a model has language embeddings that an objective leaves out."""
     if config.num_languages:

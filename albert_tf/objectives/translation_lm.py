@@ -8,8 +8,8 @@ language embeddings, or by segments where the config has none.
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.pretraining_loss import find_language_ids
 
 
 class TranslationLM(MaskedLM):
@@ -36,7 +36,7 @@ class TranslationLM(MaskedLM):
         return {**super().batch_spec(max_seq_length), "language_ids": tf.TensorSpec([None, max_seq_length], tf.int32)}
 
     def encoder_inputs(self, batch):
-        """Returns positions that begin anew in the second text, and maybe languages as segments; see the base class."""
+        """Returns positions that begin anew in the second text, and maybe languages as segments."""
         positions = {"position_ids": restarted_positions(batch["segment_ids"]) + self.config.position_offset}
         return positions if self.config.num_languages else {**positions, "segment_ids": batch["language_ids"]}
 

@@ -77,7 +77,8 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
     do_eval = _has_held_out_shards(settings, last)
     for shards in data:
         _warn_of(shards)
-    name = _name_of_objective(settings, known_run) or last.objective
+    earlier = known_run and known_run.settings.get("objective")
+    name = settings.objective or (earlier if earlier in OBJECTIVES else None) or last.objective
     if _names_of_models(name):
         settings = with_our_teacher(settings)
     own = settings.of_objective(name)
@@ -283,9 +284,3 @@ def _has_held_out_shards(settings, shards):
         raise InputError(f"`do_eval`: {message}")
     tell(f"warning: no evaluation: {message}")
     return False
-
-
-def _name_of_objective(settings, known_run):
-    """Returns what is learnt: what the setting says, or the run; None for what the data were made for."""
-    earlier = known_run and known_run.settings.get("objective")
-    return settings.objective or (earlier if earlier in OBJECTIVES else None)

@@ -290,10 +290,8 @@ class Layers(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns L_s S H_s (2 H_s + S) and (L_s + 1) S H_s H_t of a projection, and the teacher's; see `Lesson`.
-
-        Of the teacher these are its whole encoder and the same for the layers that are learnt.
-        """
+        """Returns L_s S H_s (2 H_s + S) and (L_s + 1) S H_s H_t of a projection, and the teacher's."""
+        # Of the teacher these are its whole encoder and the same for the layers that are learnt.
         of_student, of_teacher = (
             config.num_blocks * max_seq_length * each.hidden_size * (2 * each.hidden_size + max_seq_length)
             for each in (config, teacher)
