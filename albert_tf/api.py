@@ -6,7 +6,7 @@ Importing this takes no time: what a function needs is imported when it is calle
 import os
 import tempfile
 
-from albert_tf.setting_checks import check_whole
+from albert_tf.settings import check_whole
 from albert_tf.shipped_files import find_or_shipped
 from albert_tf.startup import import_tensorflow, use_onednn, without_warnings_of_tracing
 from albert_tf.verbosity import DETAILS, RESULTS, WARNINGS, at_most, tell
@@ -177,10 +177,10 @@ def fit(
     use_onednn()
     import_tensorflow()
     from albert_tf.asked_texts import is_table
-    from albert_tf.finetuning.from_python.examples import read_dev, read_given
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
     from albert_tf.runs.fit import fit_folder, settings_for
+    from albert_tf.runs.given_data import read_dev, read_given
 
     _check_verbose(verbose)
     without_warnings_of_tracing()

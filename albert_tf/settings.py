@@ -212,15 +212,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: dict[str, typing.Any], others: dict[str, str] | None = None) -> "Settings":
-        """Returns the settings that a user gives in Python.
-
-        Args:
-            values: By name.
-            others: What is called otherwise elsewhere, by that name.
-
-        Raises:
-            InputError: There is no such setting, or a value can't be used.
-        """
+        """Returns the settings that a user gives in Python; `others` are names from elsewhere, with those here."""
         names = [name for name, known in settings_of(cls).items() if known.in_python]
         for name in values:
             if name in (others or {}):
@@ -268,3 +260,23 @@ class Settings:
 def as_json(value: typing.Any) -> typing.Any:
     """Returns a value as JSON has it."""
     return list(value) if isinstance(value, tuple) else value
+
+
+# Checks of values that come from Python, where no flag has told their type.
+
+
+def check_whole(name: str, value: typing.Any, least: int, most: float = math.inf) -> None:
+    """Raises InputError if a setting is no whole number of at least, and at most, so much."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= value <= most:
+        allowed = f"from {least} on" if most == math.inf else f"from {least} to {most}"
+        raise InputError(f"`{name}` must be a whole number {allowed}. Received: {value!r}")
+
+
+def check_number(
+    name: str, value: typing.Any, allowed: str, is_allowed: collections.abc.Callable[[float], bool]
+) -> None:
+    """Raises InputError if a setting is no finite number, or none that is allowed."""
+    # `allowed` says which numbers are, as it reads after "must be a number".
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not is_allowed(value):
+        raise InputError(f"`{name}` must be a number {allowed}. Received: {value!r}")

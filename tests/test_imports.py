@@ -22,7 +22,6 @@ MAY_IMPORT = {
     "whole_folders": "errors file_errors files folder_lock",
     "config": "errors files",
     "checkpoint_files": "errors files json_types",
-    "setting_checks": "errors",
     "verbosity": "",
     "progress_line": "verbosity",
     "cores": "",
@@ -51,15 +50,15 @@ MAY_IMPORT = {
     "tokenization mentions",
     "compilation": "",
     "modeling": f"{BASE} quiet_tensorflow checkpoint_files compilation mentions",  # knows nothing of text
-    "generation": "errors quiet_tensorflow setting_checks compilation tokenization modeling",
+    "generation": "errors quiet_tensorflow settings compilation tokenization modeling",
     "optimization": "errors quiet_tensorflow config compilation",
-    "objectives": "errors config quiet_tensorflow settings setting_checks mentions pretraining_data modeling",
+    "objectives": "errors config quiet_tensorflow settings mentions pretraining_data modeling",
     "training": f"{BASE} quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
     "trials": f"{BASE} folder_lock checkpoint_files training",
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
     "objectives training",
-    "finetuning": f"{BASE} quiet_tensorflow settings verbosity setting_checks folder_lock checkpoint_files "
+    "finetuning": f"{BASE} quiet_tensorflow settings verbosity folder_lock checkpoint_files "
     "text_encoding plot_labels asked_texts "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
@@ -67,16 +66,16 @@ MAY_IMPORT = {
     "modeling "
     "objectives training "
     "finetuning",
-    "serving": f"{BASE} quiet_tensorflow startup setting_checks text_encoding folder_lock whole_folders "
+    "serving": f"{BASE} quiet_tensorflow startup settings text_encoding folder_lock whole_folders "
     "checkpoint_files asked_texts "
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
     "tpu": f"{BASE} child_process pretraining_data modeling optimization objectives training finetuning",
-    "runs": f"{BASE} startup settings verbosity cores folder_lock checkpoint_files shipped_files text_fields "
+    "runs": f"{BASE} startup settings verbosity text_encoding cores folder_lock checkpoint_files shipped_files "
+    "asked_texts text_fields "
     "corpus rows tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning "
     "interchange serving",
-    "api": "startup verbosity setting_checks shipped_files asked_texts litert modeling finetuning interchange serving "
-    "runs",
+    "api": "startup settings verbosity shipped_files asked_texts litert modeling finetuning interchange serving runs",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -31,15 +31,7 @@ class AnsweredFileSettings(Settings):
 
 
 def find_input(settings: AnsweredFileSettings, writes_tables: bool = False) -> str:
-    """Returns the path of the file to read, after checking what can be checked without a model.
-
-    Args:
-        settings: The command's.
-        writes_tables: Whether the file to write may be a .tsv.
-
-    Raises:
-        InputError: It names several files or none, or the file to write can't be that.
-    """
+    """Returns the path of the file to read, after checking what can be checked without a model."""
     files = match_files([settings.input_file], "input_file")
     if len(files) > 1:
         raise InputError(f"`input_file={settings.input_file}` names {len(files)} files; predict one at a time")
@@ -61,15 +53,8 @@ def answer(
     summarize: collections.abc.Callable[..., None] | None = None,
     **options: typing.Any,
 ) -> None:
-    """Writes the answers, and prints how many there are and how fast they came.
-
-    Args:
-        settings: The command's.
-        input_file: The file to read.
-        make_predictor: Loads what answers, as for `predict_file`.
-        summarize: As for `predict_file`.
-        **options: Of `BatchOptions`, besides those that are settings.
-    """
+    """Writes the answers, and prints how many there are and how fast they came."""
+    # Predictor and summary as for `predict_file`; options are those of `BatchOptions` that are no settings.
     with hold_output(settings.output_file):
         refuse_to_overwrite([settings.output_file], settings.overwrite)
         predictor = make_predictor()

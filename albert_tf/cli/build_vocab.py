@@ -13,7 +13,7 @@ from albert_tf.files import read_text, refuse_to_overwrite
 from albert_tf.pretraining_data.build.source_files import find_sources, refuse_pairs
 from albert_tf.pretraining_data.languages import sampling_shares
 from albert_tf.progress_line import ProgressLine
-from albert_tf.runs.corpus_settings import CorpusSettings
+from albert_tf.runs.data_settings import CorpusSettings
 from albert_tf.runs.tokenizer_settings import TokenizerSettings
 from albert_tf.settings import MODEL, TRAINING, changed, setting
 from albert_tf.tokenization import KoreanWordPieceTokenizer

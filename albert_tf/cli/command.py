@@ -24,13 +24,8 @@ end_in_one_line_if_interrupted()
 def run(
     main: collections.abc.Callable[[typing.Any], None], settings: type[Settings], output_flag: str | None = None
 ) -> None:
-    """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.
-
-    Args:
-        main: Does the work, given the settings.
-        settings: The class of these, which has a flag for each.
-        output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
-    """
+    """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1."""
+    # The folder that it writes, which `output_flag` names, is held meanwhile.
     define_flags(settings)
     warn_in_one_line(with_flags)
     spell_settings(with_flags)

@@ -62,7 +62,11 @@ def main(settings):
     command.require_folder(settings, "model_dir")
     options = {name: getattr(settings, name) for name in _OF_GENERATION}
     if settings.text:
-        _check_no_file(settings)
+        found = [name for name in ("input_file", *_OF_FILES) if name in settings.given]
+        if found:
+            raise InputError(
+                f"`{found[0]}` can't be used with `text`, whose continuations are printed; leave one of them out"
+            )
         _print(settings, options)
         return
     if not settings.input_file:
@@ -81,14 +85,6 @@ def main(settings):
         print_stopped_short,
         batches_per_part=_BATCHES_PER_PART,
     )
-
-
-def _check_no_file(settings):
-    found = [name for name in ("input_file", *_OF_FILES) if name in settings.given]
-    if found:
-        raise InputError(
-            f"`{found[0]}` can't be used with `text`, whose continuations are printed; leave one of them out"
-        )
 
 
 def _print(settings, options):

@@ -21,7 +21,7 @@ from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.pretraining.entities import config_for_plan
 from albert_tf.progress_line import ProgressLine
 from albert_tf.runs.model_files import read_planned_config, with_planned_teacher
-from albert_tf.runs.objective_settings import ObjectiveSettings
+from albert_tf.runs.pretraining_settings import ObjectiveSettings
 from albert_tf.settings import DEVICE, MODEL, TRAINING, setting
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.planner import (

@@ -50,11 +50,7 @@ class ServeSettings(Settings):
     )
 
     def server_options(self) -> ServerOptions:
-        """Returns how the server runs.
-
-        Raises:
-            InputError: A request may be larger than all that may be held.
-        """
+        """Returns how the server runs; no request may be larger than all that may be held."""
         if self.max_held_bytes < self.max_request_bytes:
             raise InputError(
                 f"`max_held_bytes={self.max_held_bytes}` is less than `max_request_bytes={self.max_request_bytes}`: "

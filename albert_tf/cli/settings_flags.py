@@ -59,11 +59,9 @@ def define_flags(settings: type[Settings]) -> None:
 
 
 def settings_from_flags(settings: type[Settings]) -> Settings:
-    """Returns what the command line says.
-
-    An `init_checkpoint` or `albert_config_file` that names nothing here is an included one, if there is one: so the
-    included flagfiles serve from every folder.
-    """
+    """Returns what the command line says."""
+    # An `init_checkpoint` or `albert_config_file` that names nothing here is an included one, if there is one: so the
+    # included flagfiles serve from every folder.
     found = {name: FLAGS[each.name] for name, each in settings_of(settings).items() if each.is_flag}
     values = {name: flag.value for name, flag in found.items()}
     for name in ("init_checkpoint", "albert_config_file"):
@@ -73,16 +71,8 @@ def settings_from_flags(settings: type[Settings]) -> Settings:
 
 
 def parse_flags(arguments: list[str], settings: type[Settings]) -> None:
-    """Reads the flags of a command line and of its flagfiles into `FLAGS`.
-
-    Args:
-        arguments: The script, and what follows it.
-        settings: Those of the command.
-
-    Raises:
-        InputError: A flag is unknown or its value wrong, a flagfile can't be read, or something is no flag.
-        SystemExit: Help was asked for, and printed; the exit code is 0.
-    """
+    """Reads the flags of a command line and of its flagfiles into `FLAGS`."""
+    # Help, if asked for, is printed, and ends with SystemExit of 0.
     script, *rest = arguments
     try:
         expanded = FLAGS.read_flags_from_files(rest, force_gnu=False)

@@ -1,5 +1,6 @@
 """What a linear model scores on the dev file of a run, beside which its own scores are worth what they are."""
 
+import collections.abc
 import dataclasses
 import hashlib
 import importlib.util
@@ -15,31 +16,25 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.finetuning.uncertainty import replicates
 from albert_tf.json_types import check_types
 from albert_tf.training import TrainingRun
 from albert_tf.verbosity import RESULTS
 
 LINEAR_FILE = "linear_scores.json"
+# How far a score may be off is told by the jackknife, which leaves out a group of examples at a time.
+# Each is scored anew; of so many the error is known to about a tenth of itself.
+_MOST_GROUPS = 40
 
 
 @dataclasses.dataclass(frozen=True)
 class LinearScores:
-    """What a linear model comes to.
-
-    Attributes:
-        name: What it is.
-        scores: On the dev file, by the names of the measures.
-        replicates: Of the measure that selects, without a group of examples at a time; see `uncertainty.replicates`.
-        trained_on: How many examples of the training file it was given.
-        of: How many that file has.
-    """
+    """What a linear model comes to."""
 
     name: str
-    scores: dict[str, float]
-    replicates: list[float]
-    trained_on: int
-    of: int
+    scores: dict[str, float]  # On the dev file, by the names of the measures.
+    replicates: list[float]  # Of the measure that selects; see `replicates`.
+    trained_on: int  # Of how many examples of the training file.
+    of: int  # How many that file has.
 
     def __str__(self) -> str:
         share = f"{self.trained_on:,} of the {self.of:,}" if self.trained_on < self.of else f"the {self.of:,}"
@@ -53,13 +48,9 @@ _in_this_process: dict[str, LinearScores] = {}
 def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any) -> LinearScores | None:
     """Returns what the task's linear model scores; None, in a worker that writes nothing or where there is no model.
 
-    It is trained once: the run's folder keeps what came of it, for the files that it was computed of. Whatever keeps
-    scikit-learn from it is told in a line, for it is no part of the run.
-
-    Args:
-        run: Whose objective is the task.
-        train_file: The `EncodedFile` to train on; None for what the folder knows.
-        dev_file: The `EncodedFile` to judge by.
+    It is trained once: the run's folder keeps what came of it, for the files that it was computed of, which are
+    `EncodedFile`s; a training file of None asks for what is kept. Whatever keeps scikit-learn from it is told in a
+    line, for it is no part of the run.
     """
     model = run.objective.linear_model()
     if model is None or not run.is_chief:
@@ -98,14 +89,9 @@ def compute_linear_scores(
 
 
 def choose_share(lengths: list[int], most: int) -> list[int]:
-    """Returns, ascending, which texts to take: all, or as many of a random order as have so many characters at most.
-
-    The order is the same for every seed of the training, so that trials are compared with one number.
-
-    Args:
-        lengths: Of each text, in characters.
-        most: How many characters to take; one text is taken whatever its length.
-    """
+    """Returns, ascending, which texts to take: all, or as many as have `most` characters together, one at least."""
+    # The random order is the same for every seed of the training, so that trials are compared with one number.
+    # The random order is the same for every seed of the training, so that trials are compared with one number.
     if sum(lengths) <= most:
         return list(range(len(lengths)))
     order = np.random.default_rng(0).permutation(len(lengths))
@@ -138,3 +124,28 @@ def _read(path, key):
     if any(values.get(name) != value for name, value in key.items()):
         return None
     return LinearScores(**{name: values[name] for name in types})
+
+
+def replicates(
+    score: collections.abc.Callable[[list[typing.Any], list[typing.Any]], dict[str, float]],
+    examples: list[typing.Any],
+    predictions: list[typing.Any],
+    metric: str,
+) -> list[float]:
+    """Returns what examples score without each of up to 40 groups of them; nothing where there is no such score."""
+    # The groups are the same for all predictions of the same examples, so that differences can be compared in pairs.
+    # The groups are the same for all predictions of the same examples, so that differences can be compared in pairs.
+    if len(examples) < 2 or metric not in score(examples, predictions):
+        return []
+    order = np.random.default_rng(0).permutation(len(examples))
+    found = []
+    for group in np.array_split(order, min(_MOST_GROUPS, len(examples))):
+        kept = np.setdiff1d(order, group)
+        found.append(score([examples[row] for row in kept], [predictions[row] for row in kept])[metric])
+    return found
+
+
+def standard_error(found: collections.abc.Sequence[float]) -> float:
+    """Returns the standard error of a score, or of a difference of two, from its replicates (Efron 1982, ch. 3)."""
+    values = np.asarray(found, np.float64)
+    return float(np.sqrt((len(values) - 1) * values.var()))

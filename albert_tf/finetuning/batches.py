@@ -7,13 +7,17 @@ which weighs nothing.
 """
 
 import collections.abc
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.errors import InputError
 from albert_tf.finetuning.task import Features
 from albert_tf.objectives.objective import Batch, BatchSpec
 from albert_tf.pretraining_data.input_pipeline import pad_batch
+from albert_tf.tokenization import Vocabulary
+from albert_tf.tokenization.vocabulary import MASK, SPECIAL_TOKENS
 
 # A function of a batch and of a seed of its own, int64 [2].
 Augmentation = collections.abc.Callable[[Batch, tf.Tensor], Batch]
@@ -27,11 +31,9 @@ _BATCHES_SORTED_TOGETHER = 16
 class Examples:
     """Encoded examples, of which batches can be made.
 
-    Args:
-        features: By name, [N, ...]; `input_mask` [N, ..., S] tells how long an example is.
-        batch_spec: Shape and dtype of those features that go into a batch. An axis of unknown size, but for the first,
-            is that of the pieces, to be cut to the longest example of a batch.
-        has_few_lengths: Whether to cut to powers of two alone.
+    Features are [N, ...]; `input_mask` [N, ..., S] tells how long an example is. An axis of unknown size in the batch
+    spec, but for the first, is that of the pieces, to be cut to the longest example of a batch, or to powers of two
+    alone.
     """
 
     def __init__(self, features: Features, batch_spec: BatchSpec, has_few_lengths: bool = False):
@@ -68,14 +70,9 @@ class Examples:
     ) -> tf.data.Dataset:
         """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
 
-        Args:
-            global_batch_size: Batch size B over all replicas.
-            seed: Seed of the order.
-            start_step: Number of batches to leave out: where a resumed run goes on.
-            augment: Returns what to train on in place of a batch; None to train on it as it is.
-
-        Returns:
-            Dataset of dictionaries: the features, [B, ...], and `example_weights` float32 [B], all 1.
+        Batches are dictionaries of the features, [B, ...] of B examples over all replicas, and of `example_weights`
+        float32 [B], all 1. A resumed run goes on at `start_step`; `augment` returns what to train on in place of a
+        batch.
         """
         batches_together = min(_BATCHES_SORTED_TOGETHER, max(1, self._count // global_batch_size))
         lengths, shuffle = tf.constant(self._lengths), tf.random.experimental.stateless_shuffle
@@ -102,10 +99,7 @@ class Examples:
 
     @tf.autograph.experimental.do_not_convert
     def eval_dataset(self, global_batch_size: int) -> tf.data.Dataset:
-        """Returns every example once, in the `order_of_evaluation`; what fills up the last batch weighs zero.
-
-        Argument and result as for `train_dataset`.
-        """
+        """Returns every example once, in the `order_of_evaluation`; what fills up the last batch weighs zero."""
         rows = tf.data.Dataset.from_tensor_slices(self.order_of_evaluation).batch(global_batch_size)
         batches = rows.map(self._make_gather())
         return batches.map(lambda batch: pad_batch(batch, global_batch_size)).prefetch(tf.data.AUTOTUNE)
@@ -137,3 +131,27 @@ def _lengths(mask):
     """Returns the number of pieces up to the last one that counts, at least 1: [N, ..., S] to int [N]."""
     places = np.arange(1, 1 + mask.shape[-1])
     return np.maximum(1, (places * (mask != 0)).reshape([len(mask), -1]).max(axis=1))
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenDropout:
+    """Replaces this share of pieces by [MASK], others each time, so that few are learnt by heart."""
+
+    # Iyyer et al. 2015, section 3, leave words out. Special tokens of the vocabulary are never replaced, and must all
+    # be there.
+
+    rate: float
+    vocabulary: Vocabulary
+
+    def __post_init__(self):
+        if not 0.0 <= self.rate < 1.0:
+            raise InputError(f"`token_dropout` must be at least 0 and less than 1. Received: {self.rate}")
+        self.vocabulary.require(*SPECIAL_TOKENS)
+
+    def __call__(self, batch: Batch, seed: tf.Tensor) -> Batch:
+        """Returns the batch with other `input_ids` [B, ...]; the seed is int64 [2]."""
+        input_ids = batch["input_ids"]
+        is_special = tf.reduce_any([input_ids == self.vocabulary.id_of(token) for token in SPECIAL_TOKENS], axis=0)
+        is_drawn = tf.random.stateless_uniform(tf.shape(input_ids), seed) < self.rate
+        mask_id = tf.constant(self.vocabulary.id_of(MASK), input_ids.dtype)
+        return {**batch, "input_ids": tf.where(is_drawn & ~is_special, mask_id, input_ids)}

@@ -54,18 +54,8 @@ def read_questions(
     needs_answers: bool = True,
     on_bad_row: str = "fail",
 ) -> list[Question]:
-    """Returns the questions of a file or folder, in order.
-
-    Args:
-        path: A file of JSON lines, or one of RACE's folders train, dev and test.
-        levels: Which of RACE's levels to read; none for JSON lines.
-        num_choices: How many options each question must have; None for as many as the first has.
-        needs_answers: Whether each question must have its answer.
-        on_bad_row: Whether to stop at a question or article that can't be used, or to leave it out; see `BadRows`.
-
-    Raises:
-        InputError: The file or folder can't be read, or a question can't be used; the message names file and question.
-    """
+    """Returns the questions of a file of JSON lines, or with `levels` of one of RACE's folders train, dev and test."""
+    # By default each must have as many options as the first one.
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     questions = []
     for source, values in _records(path, levels):
@@ -92,11 +82,7 @@ def read_questions(
 
 
 def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
-    """Returns (passage, question, options) as questions without answers.
-
-    Raises:
-        InputError: An input is anything else, or has another number of options.
-    """
+    """Returns (passage, question, options) as questions without answers; anything else is refused."""
     questions = []
     for number, value in enumerate(inputs):
         if not isinstance(value, list | tuple) or len(value) != 3 or not _are_options(value[2], num_choices):

@@ -120,5 +120,5 @@ class Classification(LabelledTextTask):
         return reports
 
     def describe(self, path, examples, features):
-        """Returns how often each label occurs, and warns of texts that have several; see `label_report`."""
+        """Returns how often each label occurs, and warns of texts that have several."""
         return label_report(path, examples, self.labels)

@@ -222,12 +222,9 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
     """Returns the paths of the first name that exists in a folder: one, or several of one part of a data set.
 
     A name stands also for its gzip file, `train.tsv.gz`, and for numbered files, such as train-00000-of-00002.parquet
-    or train_1.tsv, train_2.tsv. All of them are read, as are all that exist of names that belong together; what several
-    files are read, and what looks like one of them and is not read, is printed. A folder without a file of their kind
-    may have them in its folder `data`, as repositories of the hub do.
-
-    Raises:
-        InputError: None exists, there is no such folder, or a numbered file is missing.
+    or train_1.tsv, train_2.tsv, of which none may be missing. All of them are read, as are all that exist of names that
+    belong together; what several files are read, and what looks like one of them and is not read, is printed. A folder
+    without a file of their kind may have them in its folder `data`, as repositories of the hub do.
     """
     if not tf.io.gfile.exists(data_dir):
         raise InputError(f"`data_dir={data_dir}`: there is no such folder")

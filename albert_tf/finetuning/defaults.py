@@ -30,13 +30,10 @@ _TOKEN_DROPOUT, _TOKEN_DROPOUT_OF_PAIRS = 0.15, 0.25
 def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: float | None = None) -> float:
     """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above; the smaller the model the higher.
 
-    Args:
-        config: The model's hyper-parameters.
-        is_pretrained: Whether it begins with what is to be kept; see `has_much_to_keep`. Then it is at most 1.5e-4.
-            From random weights it is at most 5e-4, and less above 4 layers: one label is too little for a deep model to
-            begin with, and at 5e-4 one of 12 layers learns nothing. A head that aligns pairs has much to learn, and
-            what it compares leads past the layers: 5e-4, pre-trained or not.
-        highest: The task's own limit in place of these.
+    With what is to be kept it is at most 1.5e-4 (see `has_much_to_keep`), from random weights at most 5e-4, and less
+    above 4 layers: one label is too little for a deep model to begin with, and at 5e-4 one of 12 layers learns nothing.
+    A head that aligns pairs has much to learn, and what it compares leads past the layers: 5e-4, pre-trained or not.
+    `highest` is the task's own limit in place of these.
     """
     if config.classifier_pooling == "aligned":
         limit = 5e-4
@@ -47,14 +44,9 @@ def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: fl
 
 
 def has_much_to_keep(init_checkpoint: str | None) -> bool:
-    """Returns whether a training begins with a model that a high rate would spoil: any that was pre-trained.
-
-    But what has told replaced pieces (ELECTRA) doesn't hold which piece is missing in its last states: with 1,000
-    labels a small one came to 68.3% at 1.5e-4, as random weights did, and to 75.7% at 5e-4 (docs/objectives.md).
-
-    Args:
-        init_checkpoint: A checkpoint's path, or a folder; None for random weights.
-    """
+    """Returns whether a training begins with a model that a high rate would spoil: any that was pre-trained."""
+    # But what has told replaced pieces (ELECTRA) doesn't hold which piece is missing in its last states: with 1,000
+    # labels a small one came to 68.3% at 1.5e-4, as random weights did, and to 75.7% at 5e-4 (docs/objectives.md).
     path = resolve_checkpoint(init_checkpoint) if init_checkpoint else None
     if path is None:
         return init_checkpoint is not None
@@ -62,12 +54,7 @@ def has_much_to_keep(init_checkpoint: str | None) -> bool:
 
 
 def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
-    """Returns what the label is read off: of pairs small models are helped to compare, and single texts need no help.
-
-    Args:
-        config: The model's hyper-parameters, as it was pre-trained or as it was fine-tuned for something else.
-        reads_pairs: Whether the task's examples are pairs of texts.
-    """
+    """Returns what the label is read off: small models are helped to compare pairs, and single texts need no help."""
     if reads_pairs and _is_small(config):
         return "aligned"
     if config.classifier_pooling == "aligned" and not reads_pairs:
@@ -101,22 +88,16 @@ def default_character_ngrams(config: AlbertConfig) -> bool:
 
 
 def default_num_train_epochs(num_examples: int, token_dropout: float = 0.0) -> float:
-    """Returns how often to pass over so many examples: 35 times over 200, 16 times over 1,000, 4 times over 20,000.
-
-    Args:
-        num_examples: Examples to train on.
-        token_dropout: Which share of their pieces is hidden. With a quarter or more it takes half as many passes more.
-    """
+    """Returns how often to pass over so many examples: 35 times over 200, 16 times over 1,000, 4 times over 20,000."""
+    # With a quarter of their pieces hidden or more it takes half as many passes more.
     longer = 1.5 if token_dropout >= _TOKEN_DROPOUT_OF_PAIRS else 1.0
     return float(np.clip(round(longer * round(500 / math.sqrt(num_examples))), 3, 60))
 
 
 def with_default_dropout(config: AlbertConfig, num_examples: int) -> AlbertConfig:
-    """Returns a config with the dropout to fine-tune with: in small models at least 0.2, or 0.1 after many examples.
-
-    Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart. Pairs
-    that are aligned are known by heart sooner, and many examples of them are more.
-    """
+    """Returns a config with the dropout to fine-tune with: in small models at least 0.2, or 0.1 after many examples."""
+    # Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart.
+    # Pairs that are aligned are known by heart sooner, and many examples of them are more.
     if not _is_small(config):
         return config
     many = _MANY_PAIRS if config.classifier_pooling == "aligned" else _MANY
@@ -126,11 +107,9 @@ def with_default_dropout(config: AlbertConfig, num_examples: int) -> AlbertConfi
 
 
 def default_token_dropout(config: AlbertConfig, may_hide_pieces: bool, predicts_numbers: bool = False) -> float:
-    """Returns which share of the pieces to hide: none for large models, and where the task allows none.
-
-    Of pairs that are aligned more is hidden, for they are known by heart sooner; but how alike two texts are, as a
-    number, hangs on more of their pieces than whether they are.
-    """
+    """Returns which share of the pieces to hide: none for large models, and where the task allows none."""
+    # Of pairs that are aligned more is hidden, for they are known by heart sooner; but how alike two texts are, as a
+    # number, hangs on more of their pieces than whether they are.
     if not (_is_small(config) and may_hide_pieces):
         return 0.0
     hides_more = config.classifier_pooling == "aligned" and not predicts_numbers
@@ -147,11 +126,9 @@ def num_steps(num_train_epochs: float, num_examples: int, train_batch_size: int)
 
 
 def evaluation_period(num_train_steps: int, num_examples: int, train_batch_size: int) -> int:
-    """Returns every how many steps to evaluate where training is to end early.
-
-    That is once a pass over the examples, but ten times a run at least and twenty times at most: less often would let
-    the best weights go by, and more often would have each evaluation cost what training does.
-    """
+    """Returns every how many steps to evaluate where training is to end early."""
+    # That is once a pass over the examples, but ten times a run at least and twenty times at most: less often would let
+    # the best weights go by, and more often would have each evaluation cost what training does.
     passes = num_train_steps * train_batch_size / num_examples
     return math.ceil(num_train_steps / np.clip(math.ceil(passes), *_EVALUATIONS))
 
@@ -166,18 +143,9 @@ def training_defaults(
     num_train_steps: int | None = None,
     highest_learning_rate: float | None = None,
 ) -> dict[str, typing.Any]:
-    """Returns the settings of a training that does well without tuning: its length, warm-up and peak learning rate.
-
-    Args:
-        config: The model's hyper-parameters.
-        num_examples: Examples to train on.
-        train_batch_size: Of these in an update.
-        init_checkpoint: What it begins with; None for random weights.
-        token_dropout: Which share of their pieces is hidden.
-        num_train_epochs: Passes over them; None for `default_num_train_epochs`.
-        num_train_steps: The length itself, which goes before.
-        highest_learning_rate: The task's own limit; see `default_learning_rate`.
-    """
+    """Returns the settings of a training that does well without tuning: its length, warm-up and peak learning rate."""
+    # `num_train_steps` goes before epochs; `token_dropout` is the share of pieces hidden. For the rest see the
+    # defaults.
     epochs = num_train_epochs or default_num_train_epochs(num_examples, token_dropout)
     num_train_steps = num_train_steps or num_steps(epochs, num_examples, train_batch_size)
     return {

@@ -17,14 +17,9 @@ _MOST_NAMED = 10
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """One of the two parts of a training file.
+    """One of the two parts of a training file: what is put aside of it, or what is left to train on."""
 
-    Attributes:
-        dev_fraction: How much of the file is put aside, between 0 and 1.
-        is_dev: Whether this is what is put aside, and not what is left to train on.
-    """
-
-    dev_fraction: float
+    dev_fraction: float  # Of the file, between 0 and 1.
     is_dev: bool
 
     def identity(self, whole: dict[str, str]) -> dict[str, str]:
@@ -34,13 +29,8 @@ class Share:
         return {**whole, "sha256": _sha256(f"{self.dev_fraction} of {whole['sha256']}")}
 
     def choose(self, path: str, examples: list[typing.Any], keys: list[Key]) -> list[typing.Any]:
-        """Returns the examples of this part, given text and labels of each as a key.
-
-        Prints how many are put aside, and warns of labels that are not among them.
-
-        Raises:
-            InputError: One of the parts would be empty.
-        """
+        """Returns the examples of this part, given text and labels of each as a key; neither part may be empty."""
+        # Prints how many are put aside, and warns of labels that are not among them.
         are_dev = dev_rows(keys, self.dev_fraction)
         count = sum(are_dev)
         if count in (0, len(examples)):
@@ -56,12 +46,10 @@ class Share:
 
 
 def dev_rows(keys: list[Key], fraction: float) -> list[bool]:
-    """Returns which rows to put aside: of each label this share, the texts with the lowest SHA-256.
-
-    So the same rows are chosen each time, whatever their order and the seed of the training; most of them stay chosen
-    when others are added. Equal texts are on one side, and one text of each label at least is left to train on. A text
-    with several labels counts for the rarest of them, as in iterative stratification (Sechidis et al. 2011).
-    """
+    """Returns which rows to put aside: of each label this share, the texts with the lowest SHA-256."""
+    # So the same rows are chosen each time, whatever their order and the seed of the training; most of them stay chosen
+    # when others are added. Equal texts are on one side, and one text of each label at least is left to train on. A
+    # text with several labels counts for the rarest of them, as in iterative stratification (Sechidis et al. 2011).
     counts = collections.Counter(text for text, _ in keys)
     labels = collections.defaultdict(set)
     for text, found in keys:

@@ -8,12 +8,7 @@ OF_WHOLE_TEXTS = ("classify", "multi_label", "score", "race")
 
 
 def not_computed_elsewhere(task: str, config: AlbertConfig) -> tuple[str, str] | None:
-    """Returns what their models don't compute, and how to fine-tune one without it; None if they compute all.
-
-    Args:
-        task: A key of `TASKS`.
-        config: The model's.
-    """
+    """Returns what their models don't compute of a task, by its key, and how to train without; None if they do all."""
     if task in OF_WHOLE_TEXTS and config.classifier_pooling != "first":
         reason = "its models read a text's label off [CLS]"
         return f"classifier_pooling={config.classifier_pooling}: {reason}", "`pooling=first`"

@@ -31,9 +31,6 @@ _FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false
 class LabelSetReader:
     """Reads the labels of a row: a list of JSON or Parquet; one value with a separator between them (K-MHaS, KOTE); or
     of several columns, named as the labels, those that hold 1 and not 0 (UnSmile).
-
-    Attributes:
-        separator: What stands between labels.
     """
 
     separator: str
@@ -41,11 +38,7 @@ class LabelSetReader:
     def __call__(
         self, values: collections.abc.Mapping[str, typing.Any], columns: tuple[str, ...], needs_label: bool
     ) -> tuple[str, ...] | None:
-        """Returns the labels of a row, none among them; None where nobody knows them.
-
-        Raises:
-            InputError: They can't be read; the message lacks the place.
-        """
+        """Returns the labels of a row, none among them; None where nobody knows them. Errors lack the place."""
         if len(columns) > 1:
             return _flagged(values, columns, needs_label)
         (column,) = columns
@@ -117,11 +110,7 @@ def count_labels(
 
 
 def micro_f1(counts: Counts) -> float:
-    """Returns the F1 of all labels together, scikit-learn's `average="micro"`; 0 where nothing is true or found.
-
-    Args:
-        counts: As `count_labels` returns them.
-    """
+    """Returns the F1 of all labels together, scikit-learn's `average="micro"`; 0 where nothing is true or found."""
     return f1_of_counts(*map(sum, zip(*counts.values())))
 
 
@@ -131,23 +120,14 @@ def macro_f1(counts: Counts) -> float:
 
 
 def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Returns for each label from which probability on to give it, so that its F1 is best: float32 [labels].
-
-    A threshold lies halfway between two probabilities, of equally good ones nearest to 0.5, which is also that of a
-    label that no text has.
-
-    Args:
-        truth: bool [N, labels], which texts have which.
-        probabilities: [N, labels], taken as float32, in which models compute them.
-    """
+    """Returns for each label from which probability on to give it, so that its F1 is best: float32 [labels]."""
+    # Truth is bool [N, labels]; probabilities are taken as float32, in which models compute them. A threshold lies
+    # halfway between two, of equally good ones nearest to 0.5, which is also that of a label that no text has.
     return np.array([_best_threshold(*columns) for columns in zip(truth.T, probabilities.T.astype(np.float32))])
 
 
 def cross_fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Returns for each text thresholds that the other four fifths of the texts choose: float32 [N, labels].
-
-    Args: as for `best_thresholds`.
-    """
+    """Returns for each text thresholds that the other four fifths of the texts choose: float32 [N, labels]."""
     found = np.empty(truth.shape, np.float32)
     for part in np.array_split(np.random.default_rng(0).permutation(len(truth)), min(_NUM_PARTS, len(truth))):
         found[part] = best_thresholds(np.delete(truth, part, 0), np.delete(probabilities, part, 0))

@@ -71,18 +71,8 @@ def read_examples(
     needs_label: bool,
     read_labels: collections.abc.Callable[..., tuple[str, ...] | None] | None = None,
 ) -> list[LabelledText]:
-    """Reads every row of a file, and prints in a line how the file was understood.
-
-    Args:
-        path: The file, or several that are read as one.
-        files: What its columns mean, and what to do with a row that can't be used.
-        needs_label: Whether the label column must be there.
-        read_labels: Given a row's values, the columns and `needs_label`, returns any number of labels; None where each
-            text has one.
-
-    Raises:
-        InputError: A column is missing, a row can't be used and is not to be left out, or there is no row.
-    """
+    """Reads every row of a file, or of several, and prints in a line how each was understood."""
+    # `read_labels` returns any number of labels, given a row's values, the columns and `needs_label`; None: one a text.
     paths = (path,) if isinstance(path, str) else path
     examples = [example for each in paths for example in _read_file(each, files, needs_label, read_labels)]
     if read_labels is None:
@@ -206,29 +196,14 @@ def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:
 
 
 def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:
-    """Returns texts, or pairs of them, as examples without labels.
-
-    Raises:
-        InputError: One is not a string, or not two of them where pairs are read.
-    """
+    """Returns texts, or pairs of them, as examples without labels; anything else is refused."""
     texts = read_texts(inputs, reads_pairs)
     return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> dict[str, np.ndarray]:
-    """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off.
-
-    Args:
-        tokenizer: Its vocabulary must hold the special tokens.
-        examples: N texts.
-        max_seq_length: Length S.
-
-    Returns:
-        int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
-
-    Raises:
-        InputError: A special token is missing.
-    """
+    """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off."""
+    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
     features = encode_and_count_cut(tokenizer, examples, max_seq_length)
     del features[CUT]
     return features
@@ -251,17 +226,8 @@ def encode_and_count_cut(
 
 
 def encode_in_windows(tokenizer: Tokenizer, texts: list[str], max_seq_length: int, stride: int) -> Features:
-    """Encodes texts as windows, `[CLS] part [SEP]`, those of one text one after the other, at least one of each.
-
-    Args:
-        tokenizer: Its vocabulary must hold the special tokens.
-        texts: The texts.
-        max_seq_length: Length S.
-        stride: As for `window_borders`.
-
-    Returns:
-        Arrays of N windows: int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; `TEXT_INDICES`; `WINDOW_WEIGHTS`.
-    """
+    """Encodes texts as windows, `[CLS] part [SEP]`, those of one text one after the other, at least one of each."""
+    # Returns of N windows int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; `TEXT_INDICES`; `WINDOW_WEIGHTS`.
     ids = tokenizer.encode_ids(texts)
     pieces, starts = ids.values.numpy(), ids.row_splits.numpy()
     parts, indices, weights = [], [], []

@@ -11,15 +11,7 @@ _MOST_NAMED = 10
 
 
 def check_labels(labels: tuple[str, ...], source: str) -> None:
-    """Checks that there is something to tell apart.
-
-    Args:
-        labels: The labels, in order.
-        source: Where they come from, a flag or a file; named in errors.
-
-    Raises:
-        InputError: A label is empty or is there twice, or there are not two.
-    """
+    """Checks that labels are two or more, and none empty or there twice; errors call where they come from `source`."""
     doubled = [label for label, count in collections.Counter(labels).items() if count > 1]
     if doubled:
         raise InputError(f"{source}: the label {quote(doubled[0])} appears twice; name each label once")
@@ -30,11 +22,7 @@ def check_labels(labels: tuple[str, ...], source: str) -> None:
 
 
 def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
-    """Returns the labels of the examples to train on, sorted.
-
-    Raises:
-        InputError: An example has none, or all have the same.
-    """
+    """Returns the labels of the examples to train on, sorted: each has one, and not all the same."""
     for example in examples:
         if not example.label:
             place = f"{example.path}, line {example.line}"
@@ -43,15 +31,7 @@ def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
 
 
 def labels_of_sets(examples: list[LabelledText], columns: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Returns the labels of examples that may have several, sorted.
-
-    Args:
-        examples: The examples.
-        columns: Which labels have columns of their own; so they count where no example has them.
-
-    Raises:
-        InputError: No example has any, or all have the same one alone.
-    """
+    """Returns the labels of examples that may have several, sorted; those with columns need no example."""
     found = {label for example in examples for label in example.label}
     return _checked(found | set(columns if found and found <= set(columns) else ()), examples)
 
@@ -65,10 +45,8 @@ def _checked(found, examples):
 
 
 def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]) -> tuple[float, ...]:
-    """Returns weights with which all labels count alike in the loss, on average 1 an example.
-
-    A label without examples has weight 1; examples of other labels don't count.
-    """
+    """Returns weights with which all labels count alike in the loss, on average 1 an example."""
+    # A label without examples has weight 1; examples of other labels don't count.
     counts = collections.Counter(example.label for example in examples)
     present = sum(counts[label] > 0 for label in labels)
     total = sum(counts[label] for label in labels)

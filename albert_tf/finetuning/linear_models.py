@@ -20,18 +20,13 @@ _MANY_TEXTS = 1000
 
 @dataclasses.dataclass(frozen=True)
 class LinearModel:
-    """A linear model for a task.
-
-    Attributes:
-        name: What messages call it.
-        predict: Given examples to train on and examples to judge by, returns a prediction for each of the latter, as
-            far as the task's `score` reads it.
-        most_characters: How much text it is trained on at most, so that it takes seconds.
-    """
+    """A linear model for a task."""
 
     name: str
+    # Trains on examples, and returns what the task's `score` reads of a prediction for each of others.
+    # Trained on the first examples, gives a prediction for each of the second, as far as the task's `score` reads it.
     predict: collections.abc.Callable[[list[typing.Any], list[typing.Any]], list[typing.Any]]
-    most_characters: int = MOST_CHARACTERS
+    most_characters: int = MOST_CHARACTERS  # To train on, so that it takes seconds.
 
 
 def classify(train: list, dev: list) -> list[str]:
@@ -41,13 +36,8 @@ def classify(train: list, dev: list) -> list[str]:
 
 
 def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarray:
-    """Returns the probability of each label for each of `dev`, float64 [N, labels]: logistic regression, one a label.
-
-    Args:
-        train: `LabelledText`s.
-        dev: Others.
-        flags: [N of train, labels], 1 where a text of `train` has a label.
-    """
+    """Returns the probability of each label for each of `dev`, float64 [N, labels], by logistic regression of each."""
+    # `flags` [N of train, labels] are 1 where a text has a label.
     model, dev_features = _fitted(train, dev, flags.astype(int))
     return model.predict_proba(dev_features)
 

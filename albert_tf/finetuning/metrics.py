@@ -12,11 +12,7 @@ _SAME_FROM = 3.0
 
 
 def check_metrics(names: tuple[str, ...], known: collections.abc.Collection[str]) -> None:
-    """Checks, before anything is trained, that a task can be measured.
-
-    Raises:
-        InputError: One is unknown, or the library that computes it is not installed.
-    """
+    """Checks, before anything is trained, that measures are known and that the library which computes them is there."""
     for name in names:
         if name not in known:
             raise InputError(f"`metrics={name}` is not one of this task's metrics: {', '.join(known)}")

@@ -112,11 +112,9 @@ class MultiLabel(LabelledTextTask):
         ]
 
     def decide_on_held_out(self, examples, predictions):
-        """Settles on the threshold of each label with which its F1 is best.
-
-        Returns predictions each of which is decided by thresholds that were chosen on other examples, as those of new
-        texts will be.
-        """
+        """Settles on the threshold of each label with which its F1 is best."""
+        # Each of the predictions returned is decided by thresholds that were chosen on other examples, as those of new
+        # texts will be.
         probabilities = np.array([list(each["probabilities"].values()) for each in predictions], np.float32)
         truth = self.label_values(examples) > 0
         self.thresholds = best_thresholds(truth, probabilities)

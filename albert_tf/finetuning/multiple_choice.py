@@ -102,7 +102,7 @@ class MultipleChoice(FinetuningTask):
         return log_probabilities(predictions, tuple(LETTERS[: self.num_choices]))
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
+        """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer."""
         label_ids = np.array([question.answer or 0 for question in examples], np.int32)
         return {**encode_questions(tokenizer, examples, max_seq_length, self.max_qa_length), "label_ids": label_ids}
 
@@ -173,23 +173,11 @@ def question_with_option(question: str, option: str) -> str:
 
 
 def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_LENGTH) -> dict[str, np.ndarray]:
-    """Encodes each option as `[CLS] passage [SEP] question with option [SEP]`.
+    """Encodes each of C options as `[CLS] passage [SEP] question with option [SEP]`.
 
-    Of question and option the last pieces are kept, at most `max_qa_length` and at most half of those that fit; the
-    end of the passage is cut off.
-
-    Args:
-        tokenizer: A `Tokenizer` whose vocabulary holds the special tokens.
-        questions: N `Question`s with C options each.
-        max_seq_length: Length S.
-        max_qa_length: Most pieces of question and option.
-
-    Returns:
-        int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`; and int32 [N, C] `pieces_cut`, how many pieces are
-        left out.
-
-    Raises:
-        InputError: A special token is missing.
+    Of question and option the last pieces are kept, at most `max_qa_length` and at most half of those that fit; the end
+    of the passage is cut off. Returns int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`; and int32 [N, C]
+    `pieces_cut`, how many pieces are left out.
     """
     shape = [len(questions), len(questions[0].options), max_seq_length]
     features = {name: np.zeros(shape, np.int32) for name in encoder_batch_spec(max_seq_length)}

@@ -10,13 +10,11 @@ import numpy as np
 
 from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.errors import InputError
-from albert_tf.finetuning.baselines import LinearScores
-from albert_tf.finetuning.batches import Augmentation, Examples
+from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
+from albert_tf.finetuning.batches import Augmentation, Examples, TokenDropout
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.elsewhere import told_before_training
 from albert_tf.finetuning.task import Features, FinetuningTask
-from albert_tf.finetuning.token_dropout import TokenDropout
-from albert_tf.finetuning.uncertainty import replicates, standard_error
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import Batch, WeightedSum
-from albert_tf.setting_checks import check_number
+from albert_tf.settings import check_number
 
 # Of features: the teacher's logits of each row, and whether the row has a label of its own, float32 [N].
 TAUGHT, HAS_LABEL = "teacher_logits", "has_label"
@@ -22,18 +22,11 @@ _LEAST = 1e-30
 
 @dataclasses.dataclass(frozen=True)
 class SoftLabels:
-    """How a teacher's answers are learnt.
+    """How a teacher's answers are learnt."""
 
-    Attributes:
-        weight: Their share of the loss of an example with a label, between 0 and 1; without label it is all of it.
-        temperature: What logits of both models are divided by; the divergence is multiplied by its square.
-
-    Raises:
-        InputError: A value can't be.
-    """
-
+    # Their share of the loss of an example with a label, from 0 to 1; without label it is all of it.
     weight: float = 0.5
-    temperature: float = 2.0
+    temperature: float = 2.0  # Divides the logits of both models; the divergence is multiplied by its square.
 
     def __post_init__(self):
         check_number("teacher_weight", self.weight, "from 0 to 1", lambda value: 0 <= value <= 1)
@@ -45,13 +38,9 @@ class SoftLabels:
         return (1.0 - share) * losses + share * soft_losses
 
     def divergence(self, logits: tf.Tensor, taught: tf.Tensor, bias: tf.Tensor | float = 0.0) -> tf.Tensor:
-        """Returns T^2 KL(softmax(taught / T) || softmax(logits / T)), float32 [...].
-
-        Args:
-            logits: float32 [..., classes].
-            taught: float32 [..., classes], the teacher's logits, or the logarithms of its probabilities.
-            bias: Added to both after they are divided: very negative for what is no class.
-        """
+        """Returns T^2 KL(softmax(taught / T) || softmax(logits / T)), float32 [...], of logits [..., classes]."""
+        # Or `taught` are logarithms of probabilities. The bias is added behind the division: very negative for no
+        # class.
         known, found = (tf.nn.log_softmax(each / self.temperature + bias) for each in (taught, logits))
         return self.temperature**2 * tf.reduce_sum(tf.exp(known) * (known - found), axis=-1)
 
@@ -68,15 +57,8 @@ def labelled_loss(
     weights: tf.Tensor,
     soft_labels: SoftLabels | None,
 ) -> WeightedSum:
-    """Returns the loss of labels, mixed with that of a teacher's answers if `soft_labels` say how.
-
-    Args:
-        losses: float32 [B, ...], of the labels.
-        soft_losses: Of the teacher's logits returns the losses to mix in.
-        batch: Says which examples have labels, and what the teacher says.
-        weights: float32 [B, ...], what each counts.
-        soft_labels: None in evaluation, and where there is no teacher.
-    """
+    """Returns the loss of labels [B, ...], mixed with that of a teacher's answers if `soft_labels` say how."""
+    # `soft_losses` returns what to mix in, of the teacher's logits; weights [B, ...] say what each counts.
     if soft_labels is not None:
         losses = soft_labels.mix(losses, soft_losses(batch[TAUGHT]), _like(has_label(batch), weights))
     return tf.reduce_sum(losses * weights), tf.reduce_sum(weights)

@@ -124,10 +124,8 @@ class FinetuningTask(Objective):
         return tuple(settings.get("labels", ()))
 
     def order_of_head(self, settings, source):
-        """Returns it by the names of the outputs, which must be the same ones; see `Objective`.
-
-        Those of another library's folder may be spelled otherwise, as for `reading_as`.
-        """
+        """Returns it by the names of the outputs, which must be the same ones."""
+        # Those of another library's folder may be spelled otherwise, as for `reading_as`.
         if settings.get("objective") != self.identity()["objective"]:
             return None
         given = self.names_of_outputs(check_types(settings, self.setting_types, source))
@@ -277,15 +275,10 @@ def write_errors(path: str, columns: collections.abc.Iterable[str], mistakes: co
 
 
 def describe_cuts(cut: np.ndarray, kept: int, what: str, where: str, limit: str) -> str | None:
-    """Returns how many texts are cut, and by how much; None if none is.
-
-    Args:
-        cut: int [N, ...], how many pieces of each text are left out.
-        kept: How many pieces of all texts together are not.
-        what: What one of them is called, as in "text".
-        where: What they are of, as in "in train.tsv"; may be empty.
-        limit: What the limit is, and what may be done about it.
-    """
+    """Returns how many texts are cut, and by how much; None if none is."""
+    # `cut` int [N, ...] are the pieces left out of each, `kept` those that are not of all together; `what` one of the
+    # texts is called, as in "text", `where` they are, as in "in train.tsv"; `limit` also says what may be done about
+    # it.
     count = count_cut(cut)
     if not count:
         return None

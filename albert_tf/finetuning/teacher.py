@@ -20,18 +20,12 @@ from albert_tf.training.evaluation import Evaluator
 
 
 class Teacher:
-    """A model with its task and tokenizer, which answers in evaluation mode alone.
+    """A model, created in the strategy's scope, with its task and tokenizer, which answers in evaluation mode alone."""
 
-    Args:
-        task: What it was fine-tuned for.
-        model: The model, created in the strategy's scope.
-        tokenizer: Its tokenizer.
-        max_seq_length: Longest input in pieces.
-        strategy: Where it computes.
-        batch_size: How many rows are computed at once, over all replicas.
-        source: What messages call it.
-        is_foreign: Whether it was converted from another library's folder, whose config can be corrected.
-    """
+    # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
+    # A batch is of that many rows over all replicas.
+
+    # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
 
     def __init__(
         self,
@@ -56,16 +50,7 @@ class Teacher:
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def check(self, task: FinetuningTask, tokenizer: Tokenizer, max_seq_length: int) -> None:
-        """Checks that it can teach a task.
-
-        Args:
-            task: What is to be learnt.
-            tokenizer: What the task's texts are encoded with.
-            max_seq_length: Length of its sequences.
-
-        Raises:
-            InputError: It was fine-tuned for something else, or reads other pieces where each piece has an answer.
-        """
+        """Checks that it was fine-tuned for the same as a task, and reads the same pieces if each has an answer."""
         own, wanted = type(self.task).__name__, type(task).__name__
         if own != wanted:
             road = "name a teacher of the same task"
@@ -101,10 +86,8 @@ class Teacher:
         )
 
     def compute(self, function: collections.abc.Callable, features: Features) -> Features:
-        """Returns what a function of a batch and the model computes of encoded rows, in their order.
-
-        Of arrays [N, S, ...] the second axis has the length of the features; what is padding there is 0.
-        """
+        """Returns what a function of a batch and the model computes of encoded rows, in their order."""
+        # Of arrays [N, S, ...] the second axis has the length of the features; what is padding there is 0.
         length = features["input_ids"].shape[-1]
         file = runner.EncodedFile("", [], features, length)
         batched = file.batched(self.task, self._lengths)
@@ -125,19 +108,8 @@ def taught(
     unlabelled: tuple[str, ...] = (),
     dev_file: "runner.EncodedFile | None" = None,
 ) -> "runner.EncodedFile":
-    """Returns a training file with what a teacher says of it, and of files without labels, which join it.
-
-    Args:
-        task: What is learnt; its `soft_labels` say how.
-        teacher: Was checked for it.
-        file: The training file.
-        tokenizer: What it is encoded with.
-        unlabelled: Further files, of whose texts the teacher alone speaks.
-        dev_file: What the task is evaluated on; texts that are in it too are told of.
-
-    Raises:
-        InputError: A file can't be used.
-    """
+    """Returns a training file with what a teacher says of it, and of files without labels, which join it."""
+    # The teacher was checked. Told is how many of the unlabelled texts the dev file has, too.
     parts = [(file.examples, file.features, 1.0)]
     of_dev = set(map(task.texts_of, dev_file.examples)) - {()} if dev_file else set()
     for path in unlabelled:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from albert_tf.setting_checks import check_number, check_whole
+from albert_tf.settings import check_number, check_whole
 
 # Below this nothing but the most probable piece has a probability that float32 can hold.
 _LOWEST_TEMPERATURE = 1e-6

@@ -83,12 +83,8 @@ class CausalLM(PretrainingLoss):
 
 
 def find_documents(segment_ids: tf.Tensor, input_mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the number of each piece's document, from 1, and its place there, from 0: int32 [B, S]; 0 of padding.
-
-    Args:
-        segment_ids: int32 [B, S], which alternate from document to document.
-        input_mask: int32 [B, S].
-    """
+    """Returns the number of each piece's document, from 1, and its place there, from 0: int32 [B, S]; 0 of padding."""
+    # Segments alternate from document to document.
     max_seq_length = segment_ids.shape[1]
     changes = tf.cast(tf.not_equal(segment_ids[:, 1:], segment_ids[:, :-1]), tf.int32)
     numbers = tf.pad(tf.cumsum(changes, axis=1), [[0, 0], [1, 0]])

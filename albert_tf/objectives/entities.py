@@ -24,17 +24,9 @@ class EntitySettings(Settings):
 
 
 class Entities(Pretraining):
-    """The masked language model, and which entities are mentioned.
+    """The masked language model, and which entities are mentioned."""
 
-    Args:
-        config: Hyper-parameters of the model.
-        masking: How to mask.
-        entities: Those of the data. Without data there is a model, but nothing to train.
-        languages: Those of the data; None where there are no data.
-
-    Raises:
-        InputError: The model knows no entities, or there are data and it is not said which ones it knows.
-    """
+    # Without data, and so without languages, there is a model of so many entities, but nothing to train.
 
     def __init__(
         self,

@@ -19,12 +19,9 @@ _FOLD = 43  # tells what is drawn here from what masks are drawn by
 
 
 class EntityPrediction(PretrainingLoss):
-    """The cross-entropy of mentioned entities, among the distinct ones of a replica's batch, or of a part of it.
+    """The cross-entropy of mentioned entities, among the distinct ones of a replica's batch, or of a part of it."""
 
-    Args:
-        config: Hyper-parameters.
-        entities: Those that the model knows; None where there are no data.
-    """
+    # Without data no entities are known.
 
     name = "entity"
     further_metrics = ("entity_unseen_accuracy", "entity_blind_accuracy")
@@ -82,7 +79,7 @@ class EntityPrediction(PretrainingLoss):
         )
 
     def products(self, batch_spec):
-        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions; see the base class."""
+        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions."""
         batch_size, mentions = batch_spec["entity_labels"].shape
         return mentions * self.config.entity_size * (self.config.hidden_size + mentions * batch_size)
 
@@ -93,13 +90,8 @@ def most_mentions(max_seq_length: int) -> int:
 
 
 def change_some(entity_ids: tf.Tensor, num_entities: int, seed: tf.Tensor) -> tf.Tensor:
-    """Returns what the encoder is told: of 5% of the mentions an entity drawn from all, of 15% none.
-
-    Args:
-        entity_ids: int32 [B, S], 0 for none.
-        num_entities: How many there are.
-        seed: int64 [2].
-    """
+    """Returns what the encoder is told: of 5% of the mentions an entity drawn from all, of 15% none."""
+    # int32 [B, S], 0 for none; the seed is int64 [2].
     fate_seed, entity_seed = tf.unstack(tf.random.split(seed, 2))
     fates = tf.random.stateless_uniform(tf.shape(entity_ids), fate_seed)
     others = tf.random.stateless_uniform(tf.shape(entity_ids), entity_seed, 1, num_entities + 1, tf.int32)
@@ -110,13 +102,9 @@ def change_some(entity_ids: tf.Tensor, num_entities: int, seed: tf.Tensor) -> tf
 def tell_entities(queries: tf.Tensor, vectors: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the loss of each mention, the entity it is taken for, and the one that is mentioned most often.
 
-    A candidate that is mentioned n times counts for 1/n each time, so that the softmax is that of distinct entities
-    though shapes don't depend on how many these are.
-
-    Args:
-        queries: float32 [N, E], what is asked.
-        vectors: float32 [N, E], of the entity of each mention.
-        labels: int32 [N], the number of that entity, 0 for none: such a row is no candidate, and its loss is of no use.
+    Queries and the vectors of the mentioned entities are float32 [N, E]. A candidate that is mentioned n times counts
+    for 1/n each time, so that the softmax is that of distinct entities though shapes don't depend on how many these
+    are. A row whose label is 0 is no candidate, and its loss is of no use.
     """
     is_candidate = labels > 0
     counts = tf.reduce_sum(tf.cast((labels[:, None] == labels) & is_candidate, tf.float32), axis=1)

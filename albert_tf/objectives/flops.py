@@ -30,11 +30,9 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
 
 def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: int) -> int:
-    """Returns the multiplications of a classifier for one example: the encoder's, and the head's.
-
-    Of the first state the latter are a pooler's H^2 and H for each output, of the average or the last H each, and of
-    aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
-    """
+    """Returns the multiplications of a classifier for one example: the encoder's, and the head's."""
+    # Of the first state the latter are a pooler's H^2 and H for each output, of the average or the last H each, and of
+    # aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
     hidden, length = config.hidden_size, max_seq_length
     if config.classifier_pooling == "first":
         return encoder_products(config, length, 1) + hidden**2 + num_outputs * hidden

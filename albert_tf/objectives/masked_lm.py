@@ -65,11 +65,7 @@ class MaskedLM(PretrainingLoss):
 
 
 def original_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the ids of masked records as they stood before, int32 [B, S].
-
-    Args:
-        features: Of the records, with `masked_lm_positions`, `masked_lm_ids` and `masked_lm_weights`.
-    """
+    """Returns the ids of masked records as they stood before, int32 [B, S]."""
     chosen = tf.where(features["masked_lm_weights"] > 0)
     places = tf.stack([chosen[:, 0], tf.cast(tf.gather_nd(features["masked_lm_positions"], chosen), tf.int64)], axis=1)
     originals = tf.gather_nd(features["masked_lm_ids"], chosen)

@@ -62,26 +62,20 @@ class MatchingHalves(PretrainingLoss):
         return match_halves(states.sequence_output, find_halves(batch))
 
     def products(self, batch_spec):
-        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences; see the base class."""
+        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences."""
         batch_size, max_seq_length = batch_spec["input_ids"].shape
         num_sentences = max_cut_sentences(max_seq_length)
         return num_sentences * self.config.hidden_size * (2 * max_seq_length + num_sentences * batch_size)
 
 
 class Halves(typing.NamedTuple):
-    """Where the halves of N sentences at most stand in each example of a batch.
+    """Where the halves of N sentences at most stand in each example of a batch."""
 
-    Attributes:
-        membership: float32 [B, 2 N, S], 1 where a piece belongs to a half: 2 n to the first half of sentence n.
-        document_ids: int32 [B, S], the number of a piece's half, which sees itself alone; -1 of padding.
-        position_ids: int32 [B, S], counted from the begin of each half.
-        is_sentence: float32 [B N], 1 where there are both halves.
-    """
-
+    # float32 [B, 2 N, S], 1 where a piece belongs to a half: 2 n to the first half of sentence n.
     membership: tf.Tensor
-    document_ids: tf.Tensor
-    position_ids: tf.Tensor
-    is_sentence: tf.Tensor
+    document_ids: tf.Tensor  # int32 [B, S], the number of a piece's half, which sees itself alone; -1 of padding.
+    position_ids: tf.Tensor  # int32 [B, S], counted from the begin of each half.
+    is_sentence: tf.Tensor  # float32 [B N], 1 where there are both halves.
 
 
 def find_halves(batch: Batch) -> Halves:
@@ -104,14 +98,8 @@ def find_halves(batch: Batch) -> Halves:
 
 
 def match_halves(sequence_output: tf.Tensor, halves: Halves):
-    """Returns loss and accuracy, each as (sum, weight), of finding each half's other half.
-
-    Both are averaged over looking for the second half and looking for the first one.
-
-    Args:
-        sequence_output: [B, S, H].
-        halves: Of the same batch.
-    """
+    """Returns loss and accuracy, each as (sum, weight), of finding each half's other half, in states [B, S, H]."""
+    # Both are averaged over looking for the second half and looking for the first one.
     states = tf.cast(sequence_output, tf.float32)
     # A sum has the direction of the mean.
     sums = tf.matmul(halves.membership, states)

@@ -184,15 +184,10 @@ def encoder_batch_spec(max_seq_length: int) -> BatchSpec:
 
 
 class Sized(typing.NamedTuple):
-    """How much there is in a batch.
-
-    Attributes:
-        examples: Number of examples B.
-        tokens: Pieces, padding included; 0 where a batch holds no `input_ids`.
-    """
+    """How much there is in a batch."""
 
     examples: int
-    tokens: int
+    tokens: int  # Padding included; 0 where a batch holds no `input_ids`.
 
 
 def batch_sizes(batch_spec: BatchSpec) -> Sized:

@@ -7,9 +7,8 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import PretrainingLoss, States
+from albert_tf.objectives.pretraining_loss import PretrainingLoss, States, find_language_ids
 from albert_tf.objectives.refusals import refuse_causal
 
 # What a model has for pre-training, whether a loss reads it or not.
@@ -17,16 +16,9 @@ _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
 
 
 class Pretraining(Objective):
-    """Adds losses with equal weight, as the originals do (run_pretraining.py of BERT and of ALBERT).
+    """Adds losses with equal weight, as the originals do (run_pretraining.py of BERT and of ALBERT)."""
 
-    Args:
-        config: Hyper-parameters.
-        losses: The masked language model first, and what else is learnt.
-
-    Raises:
-        InputError: A loss reads the pooler, and the config has none, or one that sees nothing; or one fills in masked
-            pieces, and the config is causal.
-    """
+    # The masked language model comes first.
 
     title = "pre-training loss"
     carries_vocabulary = True

@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
+from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 
 
 class States(typing.NamedTuple):
@@ -101,3 +102,9 @@ class PretrainingLoss(abc.ABC):
     def uncounted_flops(self, batch_spec: BatchSpec) -> int:
         """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
         return 0
+
+
+def find_language_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the number of each piece's language, int32 [B, S], of records that say their languages."""
+    language_ids = tf.gather(features[LANGUAGES_FEATURE], features["segment_ids"], batch_dims=1)
+    return tf.ensure_shape(language_ids, features["segment_ids"].shape)

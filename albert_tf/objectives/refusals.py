@@ -4,6 +4,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 
+def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
+    """Raises InputError if a model has language embeddings, and not as many as the data have languages."""
+    if config.num_languages and config.num_languages != len(languages):
+        told = (
+            f"are in {len(languages)} languages ({', '.join(languages)})" if languages else "don't say their language"
+        )
+        raise InputError(
+            f"the model has embeddings of {config.num_languages} languages (num_languages), and the data {told}; name "
+            "as many with create_pretraining_data.py --languages, or change `albert_config_file`"
+        )
+
+
 def refuse_languages(config: AlbertConfig, objective: str) -> None:
     """Raises InputError if a model has language embeddings that an objective leaves out."""
     if config.num_languages:
@@ -14,13 +26,7 @@ def refuse_languages(config: AlbertConfig, objective: str) -> None:
 
 
 def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this model") -> None:
-    """Raises InputError if a model knows entities, whose names can't be found in what an objective reads.
-
-    Args:
-        config: Of the model.
-        objective: Its name.
-        whose: What errors call the model.
-    """
+    """Raises InputError if a model knows entities, whose names can't be found in what an objective reads."""
     if config.num_entities:
         raise InputError(
             f"`objective={objective}` doesn't find the entities that {whose} knows (num_entities="
@@ -29,12 +35,7 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
 
 
 def refuse_causal(config: AlbertConfig, learner: str) -> None:
-    """Raises InputError if pieces of a model see none that comes after them, where masked pieces are to be filled in.
-
-    Args:
-        config: Of the model.
-        learner: The objective or loss.
-    """
+    """Raises InputError if pieces see none that comes after them, where masked ones are to be filled in."""
     if config.is_causal:
         raise InputError(
             f"{learner} fills in masked pieces from both sides, and in this model pieces see only what comes before "

@@ -7,8 +7,8 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.mentions.known_entities import KnownEntities
-from albert_tf.objectives.languages import check_languages
 from albert_tf.objectives.objective import Objective
+from albert_tf.objectives.refusals import check_languages
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
 from albert_tf.settings import Setting, Settings, settings_of
@@ -18,16 +18,10 @@ MakeObjective = collections.abc.Callable[..., Objective]
 
 
 class Registered(typing.NamedTuple):
-    """An objective that a name stands for.
-
-    Attributes:
-        make: Makes it.
-        packings: The names of the packings that it takes; the first is that of data which are made for it.
-        settings: What is to be decided of it.
-    """
+    """An objective that a name stands for."""
 
     make: MakeObjective
-    packings: tuple[str, ...]
+    packings: tuple[str, ...]  # The names of those that it takes; the first is that of data which are made for it.
     settings: type[Settings] = Settings
 
 

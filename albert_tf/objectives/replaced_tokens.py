@@ -61,17 +61,9 @@ class ElectraSettings(Settings):
 
 
 class ReplacedTokens(Objective):
-    """The discriminator's binary cross-entropy, and the masked language model of the generator that it learns from.
+    """The discriminator's binary cross-entropy, and the masked language model of the generator that it learns from."""
 
-    Args:
-        config: Hyper-parameters of the discriminator, the model that the run is for.
-        settings: Of the generator, and how its loss is weighted.
-        masking: How to mask.
-
-    Raises:
-        InputError: The generator can't have that size, the weight is no number above 0, or the model is causal, has
-            embeddings of languages, or knows entities.
-    """
+    # The config is that of the discriminator, the model that the run is for.
 
     metric_names = ("masked_lm_accuracy", "replaced_token_share", "replaced_token_scores")
     vector_metrics: typing.ClassVar = {"replaced_token_scores": 2 * _BINS}
@@ -119,12 +111,10 @@ class ReplacedTokens(Objective):
         return {"model": model, "generator": generator}
 
     def followers(self, models):
-        """Lets disentangled embeddings follow the generator's.
-
-        He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a difference
-        that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it needs to know
-        of nothing.
-        """
+        """Lets disentangled embeddings follow the generator's."""
+        # He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a
+        # difference that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it
+        # needs to know of nothing.
         if not self._is_disentangled:
             return {}
         names = [f"encoder/embeddings/{name}" for name in named_variables(models["model"].encoder.embeddings)]
@@ -238,11 +228,9 @@ class ReplacedTokens(Objective):
 
 
 def _at_positions(batch, values):
-    """Returns int32 [B, S] with values int32 [B, P] at their `masked_lm_positions`, 0 elsewhere.
-
-    Positions differ, but for those of unused predictions, whose value is 0. A sum over a comparison is one pass that a
-    compiler fuses, where a TPU would scatter one after the other.
-    """
+    """Returns int32 [B, S] with values int32 [B, P] at their `masked_lm_positions`, 0 elsewhere."""
+    # Positions differ, but for those of unused predictions, whose value is 0. A sum over a comparison is one pass that
+    # a compiler fuses, where a TPU would scatter one after the other.
     positions = tf.range(tf.shape(batch["input_ids"])[1])
     is_here = tf.equal(batch["masked_lm_positions"][:, :, None], positions)
     return tf.reduce_sum(tf.where(is_here, values[:, :, None], 0), axis=1)

@@ -8,8 +8,8 @@ language embeddings, or by segments where the config has none.
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.pretraining_loss import find_language_ids
 
 
 class TranslationLM(MaskedLM):
@@ -36,17 +36,13 @@ class TranslationLM(MaskedLM):
         return {**super().batch_spec(max_seq_length), "language_ids": tf.TensorSpec([None, max_seq_length], tf.int32)}
 
     def encoder_inputs(self, batch):
-        """Returns positions that begin anew in the second text, and maybe languages as segments; see the base class."""
+        """Returns positions that begin anew in the second text, and maybe languages as segments."""
         positions = {"position_ids": restarted_positions(batch["segment_ids"]) + self.config.position_offset}
         return positions if self.config.num_languages else {**positions, "segment_ids": batch["language_ids"]}
 
 
 def restarted_positions(segment_ids: tf.Tensor) -> tf.Tensor:
-    """Returns positions, int32 [B, S], which begin at 0 again where segment 1 begins.
-
-    Args:
-        segment_ids: int32 [B, S]: 0 of the first text, 1 of the second, and 0 of padding.
-    """
+    """Returns positions, int32 [B, S], which begin at 0 again where segment 1 begins; padding is of segment 0."""
     places = tf.range(segment_ids.shape[1])
     # Without a second text, or behind it, nothing is taken off.
     return places - segment_ids * tf.argmax(segment_ids, axis=1, output_type=tf.int32)[:, None]

@@ -16,17 +16,11 @@ from albert_tf.verbosity import tell
 
 
 class Outcome(typing.NamedTuple):
-    """What a training comes to.
+    """What a training comes to."""
 
-    Attributes:
-        metric: The one that decides.
-        learning_rate: Its peak.
-        results: Measures of held-out data by name; None where nothing was evaluated.
-    """
-
-    metric: str
-    learning_rate: float
-    results: dict[str, float] | None
+    metric: str  # The one that decides.
+    learning_rate: float  # Its peak.
+    results: dict[str, float] | None  # Of held-out data; None where nothing was evaluated.
 
 
 class Stopped(Exception):
@@ -40,11 +34,7 @@ class Stopped(Exception):
 def run_as_asked(
     settings: TrainingSettings, run_once: collections.abc.Callable[[TrainingSettings], Outcome]
 ) -> Outcome | None:
-    """Trains once, or as often as the settings say; returns what came of a single training.
-
-    Raises:
-        Stopped: By a signal.
-    """
+    """Trains once, or as often as the settings say; returns what came of a single training. A signal raises Stopped."""
     search = _search_of(settings)
     if search is None:
         refuse_trials(settings.output_dir)

@@ -18,11 +18,7 @@ from albert_tf.verbosity import RESULTS, tell
 
 
 def build_data(settings: DataSettings) -> None:
-    """Writes the shards that settings ask for, manifest.json and the tokenizer beside them, and tells what they hold.
-
-    Raises:
-        InputError: Settings are missing or contradict each other, or files can't be used.
-    """
+    """Writes the shards that settings ask for, manifest.json and the tokenizer beside, and tells what they hold."""
     with start_workers(1 if settings.runner else settings.num_workers) as workers:
         _build(settings, workers)
 

@@ -155,7 +155,10 @@ class ClassifierSettings(FinetuningSettings):
         files = self.data_files()
         config = config.replace(classifier_pooling=self.pooling)
         if self.multi_label:
-            labels = files.labels or self._labels_of_sets(files)
+            labels = files.labels
+            if not labels:
+                examples = read_examples(self.find_paths(TRAIN), files, True, LabelSetReader(self.label_separator))
+                labels = labels_of_sets(examples, columns_of(files.label_column, ()))
             return MultiLabel(config, labels, files, self.label_separator, self.doc_stride)
         if files.is_regression:
             return Regression(config, files, self.doc_stride)
@@ -165,11 +168,6 @@ class ClassifierSettings(FinetuningSettings):
         labels = files.labels or labels_of(train_examples)
         weights = self._weights_of(labels, train_examples)
         return Classification(config, labels, files, weights, self.doc_stride)
-
-    def _labels_of_sets(self, files):
-        """Returns the labels of a training file whose texts may have several."""
-        examples = read_examples(self.find_paths(TRAIN), files, True, LabelSetReader(self.label_separator))
-        return labels_of_sets(examples, columns_of(files.label_column, ()))
 
     def _weights_of(self, labels, train_examples) -> typing.Any:
         """Returns the weight of each label in the loss, None where all are 1."""

@@ -6,7 +6,7 @@ import shlex
 
 import tensorflow as tf
 
-from albert_tf.corpus.reader import CorpusReader
+from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
@@ -17,11 +17,32 @@ from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing
-from albert_tf.runs.corpus_settings import CorpusSettings
 from albert_tf.runs.tokenizer_settings import AnyTokenizerSettings
-from albert_tf.settings import RARE, TRAINING, changed, setting
+from albert_tf.settings import RARE, TRAINING, Settings, changed, setting
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusSettings(Settings):
+    """What text to read."""
+
+    input_file: tuple[str, ...] | None = setting(
+        None,
+        "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders, also those that datasets "
+        "has saved.",
+        in_python=False,
+    )
+    text_field: str = setting(
+        "text",
+        "Field (.jsonl) or column that holds a document, or title,text, one after the other.",
+        aliases=("text_fields",),
+    )
+    on_bad_text: str = setting("fail", "What to do with a line that can't be read.", choices=ON_BAD_TEXT_CHOICES)
+
+    def corpus_reader(self) -> CorpusReader:
+        """Returns the reader of the files that `input_file` names."""
+        return CorpusReader(find_corpus_files(self.input_file, "input_file"), self.on_bad_text, self.text_field)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,11 +126,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     )
 
     def packing_and_objective(self) -> tuple[str, str]:
-        """Returns the names of both, as far as the settings say them.
-
-        Raises:
-            InputError: They contradict each other.
-        """
+        """Returns the names of both, as far as the settings say them."""
         name = self.sentence_pair
         if self.random_next_sentence:
             if name not in (None, "next"):
@@ -123,11 +140,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return packing.name, objective
 
     def reader_of(self, packing: Packing) -> tuple[CorpusReader, tuple[str, ...]]:
-        """Returns the reader of `input_file`, and of what languages it is, each once.
-
-        Raises:
-            InputError: A file is not what `languages` or the packing says.
-        """
+        """Returns the reader of `input_file`, and of what languages it is, each once."""
         if not self.languages and not packing.takes_pairs:
             reader = self.corpus_reader()
             refuse_tables(reader.paths)
@@ -137,11 +150,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return SourceReader(paths, self.on_bad_text, self.text_field, sources=sources), tuple(dict.fromkeys(sources))
 
     def builder_options(self) -> BuilderOptions:
-        """Returns how to make examples, as far as that doesn't follow from the text.
-
-        Raises:
-            InputError: Settings contradict each other.
-        """
+        """Returns how to make examples, as far as that doesn't follow from the text."""
         max_predictions = self.max_predictions_per_seq
         if max_predictions is None:
             max_predictions = default_max_predictions(self.max_seq_length, self.masked_lm_prob, self.do_permutation)
@@ -177,11 +186,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         )
 
     def output_paths(self, num_sources: int) -> tuple[list[str], list[str], list[str]]:
-        """Returns the training shards, the held-out shards, and the other files that come with them.
-
-        Raises:
-            InputError: They can't be written like that.
-        """
+        """Returns the training shards, the held-out shards, and the other files that come with them."""
         for name, paths in (("output_file", self.output_file), ("held_out_file", [self.held_out_file or ""])):
             for path in paths:
                 if path.endswith("/") or (path and tf.io.gfile.isdir(path)):
@@ -212,11 +217,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
     def split_pipeline_arguments(self) -> list[str]:
-        """Returns what `pipeline_arguments` holds as a shell would cut it.
-
-        Raises:
-            InputError: It can't be cut.
-        """
+        """Returns what `pipeline_arguments` holds as a shell would cut it."""
         try:
             return shlex.split(self.pipeline_arguments)
         except ValueError as error:

@@ -46,20 +46,9 @@ def finetune(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> Outcome | None:
-    """Trains, evaluates and predicts, as the settings say; a run that is there already is gone on with.
-
-    Args:
-        settings: Of the task.
-        strategy: Where to compute; None for what the settings say.
-        trackers: Are told what is measured, besides those of the settings.
-
-    Returns:
-        What came of it; None of several trials, whose table was told.
-
-    Raises:
-        InputError: Data, model or a setting can't be used, or the folder holds another run.
-        Stopped: By a signal.
-    """
+    """Trains, evaluates and predicts, as the settings say; a run that is there already is gone on with."""
+    # Returns None of several trials, whose table was told. Trackers are told what is measured, besides those of the
+    # settings. Raises Stopped by a signal.
     settings.require("output_dir")
     if not (settings.do_train or settings.do_eval or settings.do_predict):
         raise InputError("nothing to do: pass `do_train`, `do_eval` or `do_predict`")

@@ -128,31 +128,19 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
 
     @abc.abstractmethod
     def find_paths(self, part: str) -> tuple[str, ...]:
-        """Returns the paths of the files of `TRAIN`, `DEV` or `TEST`, which are read as one.
-
-        Raises:
-            InputError: There is none.
-        """
+        """Returns the paths of the files of `TRAIN`, `DEV` or `TEST`, which are read as one; there must be one."""
 
     @abc.abstractmethod
     def make_task(self, config: AlbertConfig) -> FinetuningTask:
         """Returns the task that is asked for, given the model's config."""
 
     def completed(self, config: AlbertConfig, is_known: bool) -> "FinetuningSettings":
-        """Returns the settings with the task's own that nobody gave.
-
-        Args:
-            config: The model's.
-            is_known: Whether that is the config of a run that is resumed or used.
-        """
+        """Returns the settings with the task's own that nobody gave."""
+        # `is_known`: the config is that of a run that is resumed or used.
         return self
 
     def find(self, part: str) -> tuple[tuple[str, ...], Share | None]:
-        """Returns the paths of a part of the data, and which share of it that is, None for all of it.
-
-        Raises:
-            InputError: There is none, or two are named.
-        """
+        """Returns the paths of a part of the data, and which share of it that is, None for all of it."""
         fraction = self.dev_fraction
         if part == TRAIN:
             return self.find_paths(TRAIN), None if fraction is None else Share(fraction, is_dev=False)

@@ -7,16 +7,15 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import names_in, read_text, remove
-from albert_tf.finetuning.from_python.examples import GivenData
-from albert_tf.finetuning.from_python.files import write_given
+from albert_tf.errors import InputError, quote
+from albert_tf.files import names_in, read_text, remove, to_json, write_text
 from albert_tf.finetuning.multi_label import METRICS as METRICS_OF_SETS
 from albert_tf.folder_lock import hold
 from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.classifier_settings import ClassifierSettings
 from albert_tf.runs.finetune import finetune
 from albert_tf.runs.finetuning_settings import FinetuningSettings
+from albert_tf.runs.given_data import GivenData
 from albert_tf.runs.ner_settings import NerSettings
 from albert_tf.runs.squad_settings import SquadSettings
 from albert_tf.training.run_folder.guard import read_settings
@@ -39,6 +38,10 @@ _OTHER_NAMES = {
 }
 # Evaluations in succession without a better one, of the ten to twenty of a run.
 _PATIENCE = 5
+# What ends a line somewhere, or a column.
+_BREAKS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+# Lines of such a word would be read as something else.
+_NO_WORDS = ("## ", "-DOCSTART-")
 _SETTINGS = {"answers": SquadSettings, "entities": NerSettings}
 
 
@@ -51,21 +54,8 @@ def fit_folder(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
-    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that.
-
-    Args:
-        data: What to train on.
-        dev_data: What to evaluate on; None to put a share aside.
-        model: The folder to begin from.
-        output_dir: The folder of the run; one that is there already is resumed.
-        given: Settings in place of those that are chosen for the examples.
-        strategy: Where to compute; None for all GPUs, or the CPU.
-        trackers: Are told what is measured; see `TrainingRun`.
-
-    Raises:
-        InputError: The examples or a setting can't be used, or the folder holds a run on others.
-        KeyboardInterrupt: Training was interrupted; the same call goes on.
-    """
+    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that."""
+    # A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.
     settings = settings_for(data, given)
     fraction = settings.dev_fraction
     if dev_data is not None:
@@ -101,11 +91,7 @@ def placed(settings: FinetuningSettings, paths: list[str]) -> FinetuningSettings
 
 
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:
-    """Returns the settings that examples and a user ask for, but for those that say where things lie.
-
-    Raises:
-        InputError: There is no setting of a name, or a value is out of range.
-    """
+    """Returns the settings that examples and a user ask for, but for those that say where things lie."""
     kind = _SETTINGS.get(data.kind, ClassifierSettings)
     settings = kind.of(given, _OTHER_NAMES)
     if settings.dev_fraction == 1:
@@ -134,11 +120,8 @@ def _labels_of_columns(data):
 
 
 def _write(data, dev_data, output_dir):
-    """Writes the examples below a folder, unless they are there; returns the paths.
-
-    Raises:
-        InputError: Others are there, which a run in the folder was begun with.
-    """
+    """Writes the examples below a folder, unless they are there; returns the paths."""
+    # InputError where others are there, which a run in the folder was begun with.
     folder = os.path.join(output_dir, DATA_FOLDER)
     given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
     with tempfile.TemporaryDirectory() as temporary:
@@ -153,3 +136,64 @@ def _write(data, dev_data, output_dir):
 
 def _write_all(given, folder):
     return [write_given(data, folder, name) for name, data in given.items()]
+
+
+def write_given(data: GivenData, folder: str, name: str) -> str:
+    """Writes examples as the commands read them, as "train" or "dev" and the ending of their form; returns the path."""
+    form, ending = _FORMS[data.kind]
+    path = os.path.join(folder, f"{name}.{ending}")
+    write_text(path, form(data))
+    return path
+
+
+def _rows(data):
+    rows = []
+    for text, label in zip(data.texts, data.labels):
+        texts = dict(zip(("text", "text_pair"), text if isinstance(text, tuple) else (text,)))
+        rows.append(to_json({**texts, "label": label}) + "\n")
+    return "".join(rows)
+
+
+def _tagged(data):
+    """Returns words with their tags, a word a line; or characters, where entities are given by their places."""
+    blocks = []
+    for number, (text, label) in enumerate(zip(data.texts, data.labels)):
+        units = list(zip(text, label)) if isinstance(text, list) else _tagged_characters(text, label)
+        for unit, _ in units:
+            is_word = isinstance(text, list)
+            if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
+                raise InputError(
+                    f"texts[{number}]: {quote(unit)} can't be written to a file of entities; replace each tab or "
+                    "line break by one space, which moves no other character, and leave no spaces at the "
+                    "borders of words"
+                )
+            if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
+                raise InputError(f"texts[{number}]: {quote(unit)} is not a word in files of entities; leave it out")
+        blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))
+    return "\n".join(blocks)
+
+
+def _tagged_characters(text, entities):
+    tags = ["O"] * len(text)
+    for begin, end, kind in entities:
+        tags[begin:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - begin - 1)]
+    return list(zip(text, tags))
+
+
+def _questions(data):
+    paragraphs = []
+    for number, ((question, context), answers) in enumerate(zip(data.texts, data.labels)):
+        written = [{"text": text, "answer_start": begin} for text, begin in answers]
+        entry = {"id": str(number), "question": question, "answers": written, "is_impossible": not answers}
+        paragraphs.append({"context": context, "qas": [entry]})
+    return to_json({"version": "given", "data": [{"paragraphs": paragraphs}]}) + "\n"
+
+
+# How examples of a kind are written down, and what ending the file has.
+_FORMS = {
+    "labels": (_rows, "jsonl"),
+    "multi_label": (_rows, "jsonl"),
+    "numbers": (_rows, "jsonl"),
+    "entities": (_tagged, "tsv"),
+    "answers": (_questions, "json"),
+}

@@ -40,21 +40,10 @@ class KnownRun:
 def with_settings_of_run(
     settings: TrainingSettings, leave_out: collections.abc.Collection[str] = ()
 ) -> tuple[TrainingSettings, KnownRun | None]:
-    """Returns settings of which those that were not given are those of the run that is gone on with or used.
-
-    That is the run in `output_dir`. Where there is none and nothing is to be trained, it is the one that
-    `init_checkpoint` comes from.
-
-    Args:
-        settings: As they were given.
-        leave_out: Those that a run keeps and that are not to be taken from it.
-
-    Returns:
-        The settings, and the run, None if there is none.
-
-    Raises:
-        InputError: A setting contradicts the run, or the folder's run is of another command.
-    """
+    """Returns settings of which those that were not given are those of the run that is gone on with or used."""
+    # Also returns the run, None for none. That is the one in `output_dir`. Where there is none and nothing is to be
+    # trained, it is the one that `init_checkpoint` comes from. `leave_out` are not taken from the run, which keeps
+    # them.
     run = _find_run(settings)
     if run is None:
         return settings, None

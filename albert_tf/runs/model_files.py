@@ -26,26 +26,14 @@ from albert_tf.training.devices.strategy import names_several_machines
 
 
 def with_our_init_checkpoint(settings):
-    """Returns settings in which `init_checkpoint` is a folder of ours, converted where it is another library's.
-
-    Raises:
-        InputError: The model can't be converted.
-    """
+    """Returns settings in which `init_checkpoint` is a folder of ours, converted where it is another library's."""
     return _with_ours(settings, "init_checkpoint", CONVERTED_FOLDER)
 
 
 def with_our_teacher(settings, is_to_answer=False):
-    """Returns settings in which `teacher` is a folder of ours, converted where it is another library's.
-
-    A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
-
-    Args:
-        settings: Of the command.
-        is_to_answer: Whether it is the teacher of a task, which must have been fine-tuned.
-
-    Raises:
-        InputError: The model can't be converted, or a checkpoint is named that is not the best of its folder.
-    """
+    """Returns settings in which `teacher` is a folder of ours, converted where it is another library's."""
+    # A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
+    # Only the teacher of a task is to answer, and so must have been fine-tuned.
     teacher = settings.teacher
     if teacher and tf.io.gfile.exists(f"{teacher}.index"):
         folder = os.path.dirname(teacher) or "."
@@ -85,11 +73,7 @@ def with_planned_teacher(settings):
 
 
 def find_student_config(settings) -> AlbertConfig | None:
-    """Returns the config that follows from `teacher` and `student_layers`; None where one is not given.
-
-    Raises:
-        InputError: There is no such teacher or layer, or the teacher knows entities.
-    """
+    """Returns the config that follows from `teacher` and `student_layers`; None where one is not given."""
     if not settings.teacher or not settings.student_layers:
         return None
     teacher = read_config_of(settings.teacher, "teacher")
@@ -98,15 +82,8 @@ def find_student_config(settings) -> AlbertConfig | None:
 
 
 def read_planned_config(settings) -> AlbertConfig:
-    """Returns the config that `albert_config_file` names, or that of `init_checkpoint`, of ours or transformers'.
-
-    Where neither is named, it is what `student_layers` makes of that of `teacher`.
-
-    Weights are not looked at, and need not be there.
-
-    Raises:
-        InputError: Neither is named, there is no config, or it is of no model of ours.
-    """
+    """Returns the config that `albert_config_file` names, or that of `init_checkpoint`, of ours or transformers'."""
+    # Where neither is named, it is what `student_layers` makes of that of `teacher`. Weights need not be there.
     path, folder = settings.albert_config_file, settings.init_checkpoint
     if path is None and folder is None and (config := find_student_config(settings)):
         return config
@@ -118,16 +95,8 @@ def read_planned_config(settings) -> AlbertConfig:
 
 
 def read_config_of(folder: str, flag: str, otherwise: str = "") -> AlbertConfig:
-    """Returns the config of the model in a folder, of ours or transformers', whose weights are not looked at.
-
-    Args:
-        folder: The folder.
-        flag: What names it.
-        otherwise: What else may be named.
-
-    Raises:
-        InputError: There is no config, or it is of no model of ours.
-    """
+    """Returns the config of the model in a folder, of ours or transformers', whose weights are not looked at."""
+    # `flag` names the folder, and `otherwise` says in errors what else may be named.
     if format_of(folder) == "keras_hub":
         raise InputError(
             f"`{flag}={folder}` is a model of keras_hub; convert it with convert_checkpoint.py --from=keras_hub "

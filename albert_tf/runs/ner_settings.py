@@ -6,9 +6,9 @@ from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import default_character_ngrams
-from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
+from albert_tf.finetuning.entities.task import BEST_SEQUENCE, DECODINGS, INDEPENDENT
 from albert_tf.runs.classifier_settings import ClassifierSettings
 from albert_tf.runs.finetuning_settings import DEV, TEST, TRAIN, FinetuningSettings
 from albert_tf.settings import changed, free, place, setting

@@ -43,20 +43,8 @@ def pretrain(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> Outcome | None:
-    """Trains and evaluates, as the settings say; a run that is there already is gone on with.
-
-    Args:
-        settings: What to train, on which shards, and how.
-        strategy: Where to compute; None for what the settings say.
-        trackers: Are told what is measured, besides those of the settings.
-
-    Returns:
-        What came of it; None of several trials, whose table was told.
-
-    Raises:
-        InputError: Data, model or a setting can't be used, or the folder holds another run.
-        Stopped: By a signal.
-    """
+    """Trains and evaluates, as the settings say; a run that is there already is gone on with."""
+    # Returns and raises as `finetune` does.
     settings.require("output_dir")
     if not (settings.do_train or settings.do_eval):
         raise InputError("nothing to do: pass `do_train` or `do_eval`")
@@ -89,7 +77,8 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
     do_eval = _has_held_out_shards(settings, last)
     for shards in data:
         _warn_of(shards)
-    name = _name_of_objective(settings, known_run) or last.objective
+    earlier = known_run and known_run.settings.get("objective")
+    name = settings.objective or (earlier if earlier in OBJECTIVES else None) or last.objective
     if _names_of_models(name):
         settings = with_our_teacher(settings)
     own = settings.of_objective(name)
@@ -295,9 +284,3 @@ def _has_held_out_shards(settings, shards):
         raise InputError(f"`do_eval`: {message}")
     tell(f"warning: no evaluation: {message}")
     return False
-
-
-def _name_of_objective(settings, known_run):
-    """Returns what is learnt: what the setting says, or the run; None for what the data were made for."""
-    earlier = known_run and known_run.settings.get("objective")
-    return settings.objective or (earlier if earlier in OBJECTIVES else None)

@@ -40,11 +40,7 @@ _OTHER_NAMES = {
 
 
 def split_settings(given: dict[str, typing.Any]) -> tuple[DataSettings, PretrainingSettings]:
-    """Returns the settings of the data, and those of the training; some are both's.
-
-    Raises:
-        InputError: There is no setting of a name, or a value is out of range.
-    """
+    """Returns the settings of the data, and those of the training; some are both's."""
     of_data, of_training = (
         {name: given[name] for name in kind.names(in_python=True) if name in given}
         for kind in (DataSettings, PretrainingSettings)
@@ -63,22 +59,10 @@ def pretrain_folder(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
-    """Pre-trains a model, and evaluates it on documents that are kept for that.
+    """Pre-trains a model, and evaluates it on documents that are kept for that; see `albert_tf.pretrain`.
 
-    Args:
-        data: Texts, a path of files of text, or a folder of shards.
-        config: An `AlbertConfig`, its values by name, or the path of its JSON file; None for that of `model`, or else
-            the one in the folder of `vocabulary`.
-        model: A folder to begin from; None for random weights.
-        vocabulary: A folder with the tokenizer of texts, where there is no `model`.
-        output_dir: The folder of the run; one that is there already is resumed.
-        given: Settings in place of the commands' defaults.
-        strategy: Where to compute; None for all GPUs, or the CPU.
-        trackers: Are told what is measured; see `TrainingRun`.
-
-    Raises:
-        InputError: Data, model or a setting can't be used, or the folder holds another run.
-        KeyboardInterrupt: Training was interrupted; the same call goes on.
+    Without config it is that of `model`, or else the one in the folder of `vocabulary`, which is read where there is no
+    `model`. A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.
     """
     of_data, settings = split_settings(given)
     folder, shards = os.path.join(output_dir, DATA_FOLDER), _shards_in(data)

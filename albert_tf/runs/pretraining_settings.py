@@ -1,16 +1,27 @@
 """The settings of `run_pretraining.py`."""
 
 import dataclasses
+import typing
 
 from albert_tf.errors import InputError
 from albert_tf.objectives import OBJECTIVES
+from albert_tf.objectives.registry import own_settings, settings_of_objectives
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES
-from albert_tf.runs.objective_settings import ObjectiveSettings
 from albert_tf.runs.training_settings import TrainingSettings
 from albert_tf.settings import RARE, TRAINING, changed, free, place, setting
 
 LANGUAGE_SETTINGS = ("language_exponent", "one_language_per_batch")
 _BATCH_SIZE = 4096
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ObjectiveSettings(*settings_of_objectives()):
+    """What is to be decided of all objectives that are known; each setting has an effect with its own alone."""
+
+    def of_objective(self, name: str) -> dict[str, typing.Any]:
+        """Returns the settings of an objective, and those that were given though another one has them."""
+        known = own_settings(name)
+        return {each: getattr(self, each) for each in ObjectiveSettings.names() if each in known or each in self.given}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,11 +120,7 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
 
     @property
     def starts_at(self) -> int:
-        """The step at which the second phase's data take over.
-
-        Raises:
-            InputError: There is no such step.
-        """
+        """The step at which the second phase's data take over."""
         step = self.phase2_start_step or self.num_train_steps * 9 // 10
         if not 0 < step < self.num_train_steps:
             raise InputError(f"`phase2_start_step={step}` must be less than `num_train_steps={self.num_train_steps}`")

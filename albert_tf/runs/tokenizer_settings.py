@@ -57,13 +57,8 @@ class TokenizerSettings(Settings):
         return {name: getattr(self, flag) for flag, name in _OF_WORDPIECE.items()}
 
     def load_wordpiece(self, vocab_file: str) -> Tokenizer:
-        """Builds a tokenizer from a vocabulary file, with the settings of the files beside it or else these.
-
-        Those are tokenizer.json, or what transformers writes.
-
-        Raises:
-            InputError: The vocabulary can't be used, or a setting was given that contradicts the files beside it.
-        """
+        """Builds a tokenizer from a vocabulary file, with the settings of the files beside it or else these."""
+        # Those are tokenizer.json, or what transformers writes; what was given may not contradict them.
         folder, name = os.path.split(vocab_file)
         settings_file = os.path.join(folder, TOKENIZER_FILE)
         if name == VOCABULARY_FILE and is_of_transformers(folder):
@@ -109,16 +104,9 @@ class AnyTokenizerSettings(TokenizerSettings):
     )
 
     def load_tokenizer(self, vocab_file: str | None, spm_model_file: str | None) -> Tokenizer:
-        """Builds a tokenizer from a SentencePiece model if there is one, else from a vocabulary file.
-
-        Args:
-            vocab_file: As for `load_wordpiece`; beside a model it must list that model's pieces.
-            spm_model_file: The model; its settings are those of the tokenizer.json beside spiece.model, or else these.
-
-        Raises:
-            InputError: A file can't be used, the two don't go together, or a setting was given that contradicts
-                tokenizer.json or means nothing for SentencePiece.
-        """
+        """Builds a tokenizer from a SentencePiece model if there is one, else as `load_wordpiece` does."""
+        # Beside a model a vocabulary must list its pieces. Its settings are those of the tokenizer.json beside
+        # spiece.model, which what was given may not contradict, or else these.
         if not spm_model_file:
             if vocab_file.endswith((".model", ".vocab")):
                 raise InputError(

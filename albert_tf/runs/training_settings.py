@@ -23,15 +23,10 @@ from albert_tf.verbosity import tell
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):
-    """What to do in a folder, how, and on which devices.
+    """What to do in a folder, how, and on which devices."""
 
-    Attributes:
-        command: The script's name, by which the folder of a run tells whose it is.
-        main_place: The place without which those of the run are taken, too.
-    """
-
-    command: typing.ClassVar[str]
-    main_place: typing.ClassVar[str]
+    command: typing.ClassVar[str]  # The script's name, by which the folder of a run tells whose it is.
+    main_place: typing.ClassVar[str]  # The place without which those of the run are taken, too.
 
     output_dir: str | None = free(
         None, "Folder for checkpoints, logs and results; a run found there is resumed.", group=MODEL, in_python=False
@@ -153,15 +148,7 @@ class TrainingSettings(RunSettings):
         return "mixed_float16"
 
     def with_steps(self, num_train_steps: int, said_by: str):
-        """Returns the settings of a training of so many steps, with what follows from that.
-
-        Args:
-            num_train_steps: The steps.
-            said_by: The setting that they follow from.
-
-        Raises:
-            InputError: The warm-up is as long.
-        """
+        """Returns the settings of a training of so many steps, as `said_by` says; the warm-up must be shorter."""
         if self.do_train and self.num_warmup_steps >= num_train_steps:
             raise InputError(
                 f"`num_warmup_steps={self.num_warmup_steps}` must be less than the number of training steps, "
@@ -173,16 +160,7 @@ class TrainingSettings(RunSettings):
         )
 
     def check_batch_sizes(self, strategy: tf.distribute.Strategy, names: tuple[str, ...], parts: list[int]) -> None:
-        """Checks that batches can be divided among the replicas.
-
-        Args:
-            strategy: Where they are.
-            names: The settings of the batches that nothing is learnt from.
-            parts: Into how many parts those are cut that something is learnt from.
-
-        Raises:
-            InputError: They can't.
-        """
+        """Checks that batches can be divided among the replicas; those that are learnt from, in so many parts."""
         for name in names:
             per_replica_batch_size(strategy, getattr(self, name), name)
         for count in parts if self.do_train else ():

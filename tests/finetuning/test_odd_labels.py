@@ -15,12 +15,11 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, MultiLabel
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.from_python.examples import read_given
-from albert_tf.finetuning.from_python.files import write_given
 from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of, labels_of_sets
-from albert_tf.runs.fit import placed, settings_for
+from albert_tf.runs.fit import placed, settings_for, write_given
+from albert_tf.runs.given_data import read_given
 from albert_tf.serving.scoring.choosing import GIVEN_LABEL, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
 

@@ -8,8 +8,7 @@ from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.batches import Examples
-from albert_tf.finetuning.token_dropout import TokenDropout
+from albert_tf.finetuning.batches import Examples, TokenDropout
 from albert_tf.tokenization import Vocabulary
 from albert_tf.tokenization.vocabulary import MASK, SPECIAL_TOKENS
 

@@ -28,12 +28,6 @@ def encode_tagged(
 ) -> Features:
     """Encodes texts as `[CLS] text [SEP]`; what is too long is cut into several windows, between two pieces.
 
-    Args:
-        texts: The texts.
-        labels: All tags, in the order of their ids.
-        tokenizer: Its vocabulary must hold the special tokens.
-        max_seq_length: Length S.
-
     Returns:
         Arrays of N windows:
             `input_ids`, `input_mask`, `segment_ids` int32 [N, S].
@@ -41,9 +35,6 @@ def encode_tagged(
                 `IGNORED`.
             `text_indices` int32 [N], ascending.
             `units` object [N]: int [U, 2], a unit that is read in this window, and its position.
-
-    Raises:
-        InputError: A special token is missing.
     """
     tokenizer.vocabulary.require(PAD, CLS, SEP)
     ids_of_labels = {label: number for number, label in enumerate(labels)}
@@ -78,15 +69,8 @@ def encode_tagged(
 
 
 def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray:
-    """Returns the code points around the first and the last character of what is read at each position.
-
-    Args:
-        texts: The texts.
-        features: What `encode_tagged` made of them.
-
-    Returns:
-        int32 [N, S, 2, 5]; spaces beyond the text, and 0 where no unit is read.
-    """
+    """Returns the code points around the first and the last character of what is read at each position."""
+    # int32 [N, S, 2, 5]; spaces beyond the text, and 0 where no unit is read.
     padding = " " * REACH
     padded = (f"{padding}{replace_halves(text.text)}{padding}" for text in texts)
     code_points = [np.frombuffer(text.encode("utf-32-le"), "<i4") for text in padded]
@@ -102,15 +86,8 @@ def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray
 
 
 def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:
-    """Returns the tag of each unit of each text.
-
-    A unit that is not read goes on with the entity that the units around it are of, or else is outside of all.
-
-    Args:
-        texts: The texts.
-        features: What `encode_tagged` made of them.
-        tags_of_positions: The tags of each window's positions.
-    """
+    """Returns the tag of each unit of each text, given the tags of each window's positions."""
+    # A unit that is not read goes on with the entity that the units around it are of, or else is outside of all.
     found = [[None] * len(text.units) for text in texts]
     for index, units, tags in zip(features["text_indices"], features["units"], tags_of_positions):
         previous, tag = None, None

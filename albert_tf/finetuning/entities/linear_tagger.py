@@ -17,12 +17,7 @@ _MANY_UNITS = 1000
 
 
 def tag(train: list[TaggedText], dev: list[TaggedText]) -> list[list[str]]:
-    """Returns the tags of each text of `dev`, one a unit: the best sequence in which every I- goes on with its entity.
-
-    Args:
-        train: Texts with their tags.
-        dev: Others.
-    """
+    """Returns the tags of each text of `dev`, one a unit: the best sequence where every I- goes on with its entity."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import SGDClassifier
 

@@ -12,13 +12,7 @@ Sequences = list[list[str]]
 
 
 def entity_counts(truth: Sequences, found: Sequences, entities=entities_of) -> dict[str, tuple[int, int, int]]:
-    """Returns (found and right, found, true) entities by type.
-
-    Args:
-        truth: Tags of each sentence.
-        found: Tags of each sentence, as many.
-        entities: What makes entities of tags.
-    """
+    """Returns (found and right, found, true) entities by type; `entities` makes them of the tags of a sentence."""
     counts = collections.defaultdict(lambda: [0, 0, 0])
     for tags in zip(truth, found):
         true_entities, found_entities = (set(entities(list(each))) for each in tags)
@@ -60,11 +54,9 @@ def entity_macro_f1(truth: Sequences, found: Sequences) -> float:
 
 
 def character_macro_f1(truth: Sequences, found: Sequences) -> float:
-    """Returns the mean over the tags, O among them, of the F1 of characters (KLUE-NER).
-
-    As in KLUE's own evaluation, [CLS] and [SEP] of each sentence count as right O. Tags that are neither true nor found
-    anywhere are left out; there they would count as 1, but its dev set has them all.
-    """
+    """Returns the mean over the tags, O among them, of the F1 of characters (KLUE-NER)."""
+    # As in KLUE's own evaluation, [CLS] and [SEP] of each sentence count as right O. Tags that are neither true nor
+    # found anywhere are left out; there they would count as 1, but its dev set has them all.
     true_tags = [tag for tags in truth for tag in (OUTSIDE, *tags, OUTSIDE)]
     found_tags = [tag for tags in found for tag in (OUTSIDE, *tags, OUTSIDE)]
     true_counts, found_counts = collections.Counter(true_tags), collections.Counter(found_tags)

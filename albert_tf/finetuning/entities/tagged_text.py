@@ -42,20 +42,13 @@ def _named(*parts):
 
 @dataclasses.dataclass(frozen=True)
 class EntityFiles:
-    """The files of a data set.
+    """The files of a data set: the names that each may have."""
 
-    Attributes:
-        train: Names that the training file may have.
-        dev: Names that the file for evaluation may have.
-        test: Names that the file to predict may have.
-        form: How they are written; see `read_tagged`.
-        metrics: Names of `entities.metrics.METRICS`; the first decides which checkpoint is best.
-    """
-
-    form: str
+    form: str  # See `read_tagged`.
     train: tuple[str, ...] = _named("train")
     dev: tuple[str, ...] = _named(*DEV_NAMES)
     test: tuple[str, ...] = _named("test", *DEV_NAMES)
+    # The first decides which checkpoint is best.
     metrics: tuple[str, ...] = ("entity_f1", "entity_precision", "entity_recall")
 
 
@@ -81,18 +74,11 @@ def units_of(text: str, are_words: bool) -> tuple[tuple[int, int], ...]:
 def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail") -> list[TaggedText]:
     """Returns the sentences of a file, and prints in a line how it was understood.
 
-    Args:
-        path: The file.
-        form: "words": a sentence a line, its words, a tab, and a tag for each (Naver); "characters": a character, a
-            tab and its tag a line (KLUE); "conll": a word and its tag a line, with tabs between the columns, or spaces
-            where there is no tab. The word is the first column, or the second behind running numbers (Naver's original
-            files); the tag is the last. In the latter two an empty line ends a sentence, and `## ` before a sentence
-            begins a comment. Tags may be missing, in all lines of a sentence.
-        needs_tags: Whether each sentence must have tags.
-        on_bad_row: Whether to stop at a line that can't be used, or to leave its sentence out; see `BadRows`.
-
-    Raises:
-        InputError: The file can't be read, or a line of it can't be used.
+    Of form "words" it has a sentence a line, its words, a tab, and a tag for each (Naver); of "characters" a character,
+    a tab and its tag a line (KLUE); of "conll" a word and its tag a line, with tabs between the columns, or spaces
+    where there is no tab. The word is the first column, or the second behind running numbers (Naver's original files);
+    the tag is the last. In the latter two an empty line ends a sentence, and `## ` before a sentence begins a comment.
+    Tags may be missing, in all lines of a sentence, unless `needs_tags`.
     """
     bad_rows = BadRows(on_bad_row)
     lines = [row._replace(values=row.values or "") for row in RowFile(path, is_text=True)]
@@ -119,11 +105,7 @@ def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail"
 
 
 def types_of(path: str | tuple[str, ...], form: str, on_bad_row: str = "fail") -> list[str]:
-    """Returns the types of the entities in a file, or in several, sorted; further arguments as for `read_tagged`.
-
-    Raises:
-        InputError: As `read_tagged`, or there is no entity.
-    """
+    """Returns the types of the entities in a file, or in several, sorted; arguments as for `read_tagged`."""
     paths = (path,) if isinstance(path, str) else path
     texts = [text for path in paths for text in read_tagged(path, form, needs_tags=True, on_bad_row=on_bad_row)]
     types = sorted({tag.partition("-")[2] for text in texts for tag in text.tags} - {""})
@@ -244,10 +226,8 @@ def _split_at_spaces(line):
 
 
 def _counts_words(blocks):
-    """Whether the first column counts the words of most sentences, and another one follows that is no tag.
-
-    A damaged sentence, whose numbers miss one, must not turn all numbers into words.
-    """
+    """Whether the first column counts the words of most sentences, and another one follows that is no tag."""
+    # A damaged sentence, whose numbers miss one, must not turn all numbers into words.
 
     def is_tag(value):
         try:

@@ -8,25 +8,15 @@ _OUTSIDE = (OUTSIDE, "-", "_", "")
 
 
 class Entity(typing.NamedTuple):
-    """A run of units with one type.
-
-    Attributes:
-        begin: The first unit.
-        end: The unit behind the last one.
-        type: What it is.
-    """
+    """A run of units with one type."""
 
     begin: int
-    end: int
+    end: int  # Behind the last one.
     type: str
 
 
 def normalize_tag(tag: str) -> str:
-    """Returns a tag as `B-TYPE`, `I-TYPE` or `O`, also of `TYPE-B` and `TYPE_B` (Naver) and `-`.
-
-    Raises:
-        ValueError: It is none of these.
-    """
+    """Returns `TYPE-B` and `TYPE_B` (Naver), `-` and the usual as `B-TYPE`, `I-TYPE` or `O`; else raises ValueError."""
     if tag in _OUTSIDE:
         return OUTSIDE
     for separator in "-_":
@@ -65,14 +55,8 @@ def may_follow(before: str, tag: str) -> bool:
 
 
 def leave_out(tags: collections.abc.Sequence[str], units: collections.abc.Collection[int]) -> list[str]:
-    """Returns the tags of all units but some, which make and break no entity.
-
-    An entity that began with one of them begins with the next unit that is left of it.
-
-    Args:
-        tags: Of all units.
-        units: Which to leave out.
-    """
+    """Returns the tags of all units but some, which make and break no entity."""
+    # An entity that began with one of them begins with the next unit that is left of it.
     left, begun = [], None
     for unit, tag in enumerate(tags):
         if unit not in units:

@@ -19,11 +19,10 @@ from albert_tf.finetuning.entities.alignment import (
     unread_units,
     without_units,
 )
-from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT, best_sequence
 from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, may_follow
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
 from albert_tf.finetuning.task import FinetuningTask
@@ -32,6 +31,11 @@ from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
 from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.objective import encoder_batch_spec
 from albert_tf.rows.bad_rows import tell_once
+
+INDEPENDENT, BEST_SEQUENCE = DECODINGS = ("independent", "best_sequence")
+
+# Added where a tag may not follow another.
+_IMPOSSIBLE = -1e30
 
 # KLUE-NER's (Park et al. 2021, section 3.4).
 _KLUE_TYPES = ("DT", "LC", "OG", "PS", "QT", "TI")
@@ -272,3 +276,24 @@ def _spans(text, tags):
         begin, end = text.units[entity.begin][0], text.units[entity.end - 1][1]
         spans.append({"type": entity.type, "begin": begin, "end": end, "text": text.text[begin:end]})
     return spans
+
+
+def best_sequence(logits: tf.Tensor, is_read: tf.Tensor, labels: tuple[str, ...]) -> tf.Tensor:
+    """Returns the tags with the highest sum of logits of which each I- goes on with an entity (Viterbi 1967)."""
+    # Logits are float32 [B, S, T], and tags int32 [B, S]: any where `is_read` [B, S] says that no word or character is
+    # read. The first tag may be any: a long sentence is read in parts, and an entity may go on from one to the next.
+    costs = tf.constant([[0.0 if may_follow(before, tag) else _IMPOSSIBLE for tag in labels] for before in labels])
+    itself = tf.range(len(labels))[None]
+
+    def forward(best_and_origins, logits_and_is_read):
+        (best, _), (scores, is_read) = best_and_origins, logits_and_is_read
+        sums = tf.expand_dims(best, 2) + costs
+        now, origins = tf.reduce_max(sums, axis=1) + scores, tf.argmax(sums, axis=1, output_type=tf.int32)
+        return tf.where(is_read, now, best), tf.where(is_read, origins, itself)
+
+    steps = tf.transpose(logits, [1, 0, 2]), tf.transpose(is_read)[..., None]
+    begin = tf.zeros_like(logits[:, 0]), tf.zeros_like(logits[:, 0], tf.int32)
+    best, origins = tf.scan(forward, steps, begin)
+    last = tf.argmax(best[-1], axis=-1, output_type=tf.int32)
+    before = tf.scan(lambda tags, origins: tf.gather(origins, tags, batch_dims=1), origins, last, reverse=True)
+    return tf.transpose(tf.concat([before[1:], last[None]], axis=0))

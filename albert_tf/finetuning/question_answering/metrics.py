@@ -37,11 +37,9 @@ def normalize_korquad(text: str) -> str:
 
 
 def normalize_klue(text: str) -> str:
-    """Returns a text as KLUE-MRC compares it: in lower case, without ASCII punctuation, with single spaces.
-
-    KLUE's own script means to take quotation marks and brackets such as 《》 out too, but its pattern finds only five
-    marks in a row that no text has. Scores are to be comparable, so they stay here as well.
-    """
+    """Returns a text as KLUE-MRC compares it: in lower case, without ASCII punctuation, with single spaces."""
+    # KLUE's own script means to take quotation marks and brackets such as 《》 out too, but its pattern finds only five
+    # marks in a row that no text has. Scores are to be comparable, so they stay here as well.
     return " ".join(text.lower().translate(_WITHOUT_PUNCTUATION).split())
 
 
@@ -72,30 +70,18 @@ def _f1(prediction, answer):
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
-    """The rules of one data set.
-
-    Attributes:
-        normalize: Returns a text as it is compared.
-        overlap_name: What the second measure is called.
-        overlap: Compares two normalised texts, a prediction and an answer; from 0 to 1.
-        counts_empty_answers: Whether, of several answers, one counts of which nothing is left once normalised, where
-            questions may have no answer.
-    """
+    """The rules of one data set: how texts are compared, and what the second measure is."""
 
     normalize: collections.abc.Callable[[str], str]
     overlap_name: str
-    overlap: collections.abc.Callable[[str, str], float]
+    overlap: collections.abc.Callable[[str, str], float]  # Of two normalised texts, from 0 to 1.
+    # Whether an answer of which nothing is left once normalised counts, where there may be none.
     counts_empty_answers: bool = False
 
     def compare(self, prediction: str, answers: list[str], may_be_unanswerable: bool) -> tuple[float, float]:
-        """Returns exact match and overlap of a prediction, each from 0 to 1, each the best over the answers.
-
-        Args:
-            prediction: The text; empty for no answer.
-            answers: What people answered; empty where nobody can.
-            may_be_unanswerable: Whether questions may have no answer, as in SQuAD 2.0. Where there is none that counts,
-                no answer is right; see `counts_empty_answers`.
-        """
+        """Returns exact match and overlap of a prediction, each from 0 to 1, each the best over the answers."""
+        # An empty prediction is no answer. Where questions may have none, as in SQuAD 2.0, it is right if no answer
+        # counts.
         prediction, answers = self.normalize(prediction), [self.normalize(answer) for answer in answers]
         if may_be_unanswerable:
             answers = [answer for answer in answers if answer or self.counts_empty_answers]
@@ -121,14 +107,8 @@ _VERSIONS_OF_SQUAD = ("1.1", "v2.0")
 
 
 def rules_named_by(version: typing.Any, file_name: str) -> tuple[str, str] | None:
-    """Returns the rules that a file of questions asks for by what it calls itself, and what that is; None if nothing.
-
-    What the questions say doesn't count, so that a part of a file goes by the rules of the whole.
-
-    Args:
-        version: The file's "version", which tells more surely than its name; None if it has none.
-        file_name: Without folders.
-    """
+    """Returns the rules that a file names by its "version", else its name, and what says so; None if nothing does."""
+    # What the questions say doesn't count, so that a part of a file goes by the rules of the whole.
     version = str(version)
     for said in (version, file_name):
         for rules, pattern in _NAMES.items():
@@ -138,16 +118,10 @@ def rules_named_by(version: typing.Any, file_name: str) -> tuple[str, str] | Non
 
 
 def best_threshold(scores: np.ndarray, has_answer: np.ndarray, null_odds: np.ndarray) -> tuple[float, float]:
-    """Returns the best mean score that a threshold of no answer can give, in percent, and the threshold.
-
-    Args:
-        scores: [Q], from 0 to 1, what each question scores if it is answered.
-        has_answer: bool [Q], which questions can be answered.
-        null_odds: [Q]; a question is answered where these are not above the threshold.
-
-    Returns:
-        Score and threshold; the threshold is 0 where it is best to answer nothing, as in SQuAD's script.
-    """
+    """Returns the best mean score that a threshold of no answer can give, in percent, and the threshold."""
+    # Of Q questions: what each scores if it is answered, from 0 to 1, whether it can be, and its odds of no answer; it
+    # is answered where these are not above the threshold, which is 0 where it is best to answer nothing, as in SQuAD's
+    # script.
     order = np.argsort(null_odds, kind="stable")
     unanswered = np.count_nonzero(~has_answer)
     # To answer one question more gains its score, and loses what no answer scores.

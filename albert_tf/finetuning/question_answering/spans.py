@@ -28,29 +28,16 @@ class SpanOptions:
 
 
 class Spans(typing.NamedTuple):
-    """Spans of pieces of one window, each array [C].
+    """Spans of pieces of one window, each array [C]."""
 
-    Attributes:
-        firsts: The first piece of each, counted from the first of the text in the window.
-        lasts: The last piece of each, itself part of the span.
-        scores: How probable they are; the higher the better.
-    """
-
-    firsts: np.ndarray
-    lasts: np.ndarray
-    scores: np.ndarray
+    firsts: np.ndarray  # Counted from the first of the text in the window.
+    lasts: np.ndarray  # Themselves part of the span.
+    scores: np.ndarray  # The higher the better.
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A span of a text that may be the answer.
-
-    Attributes:
-        begin: Where it begins in the text, in characters.
-        end: Where it ends; this character is not part of it.
-        text: What stands there.
-        score: The higher the better.
-    """
+    """A span of a text, in characters, that may be the answer, `end` behind it; the higher its score the better."""
 
     begin: int
     end: int
@@ -59,14 +46,8 @@ class Candidate:
 
 
 def best_spans(start_scores: np.ndarray, end_scores: np.ndarray, is_allowed: np.ndarray, n_best_size: int) -> Spans:
-    """Returns the best spans of a window by the sum of two scores.
-
-    Args:
-        start_scores: [L], for each piece of the text in the window how well it begins the answer.
-        end_scores: [L], how well it ends it.
-        is_allowed: bool [L, A], whether the span of pieces i to i + j can be chosen.
-        n_best_size: How many to return at most.
-    """
+    """Returns the best spans of a window by the sum of two scores [L]: how well a piece begins and ends the answer."""
+    # `is_allowed` [L, A] says whether the span of pieces i to i + j can be chosen.
     firsts, lengths = np.nonzero(is_allowed)
     lasts = firsts + lengths
     scores = start_scores[firsts] + end_scores[lasts]
@@ -82,14 +63,8 @@ def best_candidates(
     find_spans: collections.abc.Callable[[int, np.ndarray], Spans],
     options: SpanOptions,
 ) -> list[list[Candidate]]:
-    """Returns the best spans of each question's text over all of its windows, the best first, each text once.
-
-    Args:
-        contexts: The texts of Q questions.
-        features: What `encode_questions` made of them, N windows.
-        find_spans: Given a window's row and, bool [L, A], which of its spans can be chosen there, returns its best.
-        options: How long spans may be, and how many to return of each question, or fewer where there are no more.
-    """
+    """Returns the best spans of each question's text over all of its windows, the best first, each text once."""
+    # `find_spans` returns the best of a window, given its row and, bool [L, A], which of its spans can be chosen there.
     results = []
     for context, rows in zip(contexts, rows_of_questions(features, len(contexts))):
         begins, offsets = features["context_begins"][rows], features["context_offsets"][rows]

@@ -19,12 +19,7 @@ _OF_TABLE = (
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer, as a file gives it.
-
-    Attributes:
-        text: What it says.
-        begin: Where it begins in the context, in characters.
-    """
+    """An answer, as a file gives it, and where it begins in the context, in characters."""
 
     text: str
     begin: int
@@ -66,18 +61,8 @@ class Question:
 
 @read_once
 def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fail") -> list[Question]:
-    """Reads every question of a file.
-
-    Args:
-        path: The file.
-        needs_answers: Whether each question must have an answer or be marked as impossible to answer.
-        on_bad_row: Whether to stop at a question, text or article that can't be used, or to leave it out; see
-            `BadRows`.
-
-    Raises:
-        InputError: The file is no JSON, a part of it is missing or of another kind, two questions have one id, or there
-            is no question. The message names the question, or the place in the file.
-    """
+    """Reads every question of a file; messages name the question, or the place in the file."""
+    # `needs_answers`: each question must have an answer or be marked as impossible to answer.
     questions, places = [], {}
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     if is_saved(path) or path.lower().endswith(TABLE_ENDINGS):
@@ -108,11 +93,7 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
 
 
 def read_version(path: str) -> typing.Any:
-    """Returns the "version" of a file, by which published sets name themselves; None if it has none.
-
-    Raises:
-        InputError: The file is no JSON.
-    """
+    """Returns the "version" of a file, by which published sets name themselves; None if it has none."""
     content = read_json(path, "the questions")
     return content.get("version") if isinstance(content, dict) else None
 
@@ -156,11 +137,7 @@ _KINDS = {list: "a list", str: "a string", int: "a whole number", bool: "true or
 
 
 def _take(values: typing.Any, name: str, kind: type, place: str) -> typing.Any:
-    """Returns a value of a JSON object.
-
-    Raises:
-        InputError: There is none, or it is not of the kind.
-    """
+    """Returns a value of a JSON object, which must be there and of the kind."""
     if not isinstance(values, dict) or name not in values:
         raise InputError(f'{place}: "{name}" is missing; the file must be in the form of SQuAD')
     value = values[name]

@@ -225,17 +225,15 @@ class QuestionAnswering(FinetuningTask):
         return prediction
 
     def describe_cuts(self, features, max_seq_length, where=""):
-        """Returns how many questions are cut; texts are read in several windows. See `FinetuningTask`."""
+        """Returns how many questions are cut; texts are read in several windows."""
         kept = (features["context_positions"][features["context_begins"] == 0] - 2).sum()
         limit = f"max_query_length is {self.window_options.max_query_length}, and counts up to half of max_seq_length"
         return describe_cuts(features[CUT], kept, "question", where, limit)
 
     def score(self, examples, predictions):
-        """Returns exact match and F1, or ROUGE-W, in percent; see `METRICS`.
-
-        If questions may have no answer, those of answerable and unanswerable questions are there, too, and the best
-        that any threshold would give, under the names that SQuAD's script has for them.
-        """
+        """Returns exact match and F1, or ROUGE-W, in percent."""
+        # If questions may have no answer, those of answerable and unanswerable questions are there, too, and the best
+        # that any threshold would give, under the names that SQuAD's script has for them.
         metrics = METRICS[self.metrics]
         answers = [[answer.text for answer in question.answers] for question in examples]
 
@@ -267,10 +265,7 @@ class QuestionAnswering(FinetuningTask):
         return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
 
     def reports(self):
-        return {EVAL_SETTINGS_FILE: self._write_settings, **super().reports()}
-
-    def _write_settings(self, path, *_):
-        write_json(path, {"metrics": self.metrics})
+        return {EVAL_SETTINGS_FILE: lambda path, *_: write_json(path, {"metrics": self.metrics}), **super().reports()}
 
     @property
     def error_columns(self) -> tuple[str, ...]:
@@ -286,10 +281,8 @@ class QuestionAnswering(FinetuningTask):
         return -overlap, [example.id, *texts, f"{100 * overlap:.1f}"]
 
     def write_predictions(self, path, examples, predictions):
-        """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.
-
-        The answers are in the form that official evaluation scripts read. They come last: where they are, all are.
-        """
+        """Writes the answers by question, beside them nbest_predictions.json and, if there are any, null_odds.json."""
+        # The answers are in the form that official evaluation scripts read. They come last: where they are, all are.
         folder, name = os.path.split(path)
         contents = {"nbest_predictions": "nbest", "null_odds": "null_odds", "predictions": "text"}
         for beginning, key in contents.items():
@@ -393,10 +386,8 @@ class ConditionalQuestionAnswering(QuestionAnswering):
         }
 
     def products(self, batch_spec):
-        """Returns those of `QuestionAnswering`, and of the larger head.
-
-        Of the last positions S H^2 + H^2, of whether there is an answer S H + 2 H^2 + H.
-        """
+        """Returns those of `QuestionAnswering`, and of the larger head."""
+        # Of the last positions S H^2 + H^2, of whether there is an answer S H + 2 H^2 + H.
         hidden_size, max_seq_length = self.config.hidden_size, batch_spec["input_ids"].shape[1]
         end = (max_seq_length + 1) * hidden_size**2
         answerability = max_seq_length * hidden_size + 2 * hidden_size**2 + hidden_size

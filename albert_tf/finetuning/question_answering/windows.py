@@ -36,15 +36,10 @@ class WindowOptions:
 
 @dataclasses.dataclass(frozen=True)
 class _Context:
-    """A text as pieces.
+    """A text as pieces."""
 
-    Attributes:
-        ids: int32 [pieces].
-        offsets: int32 [pieces, 2], the span of each in the text, in characters.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # int32 [pieces].
+    offsets: np.ndarray  # int32 [pieces, 2], the span of each in the text, in characters.
 
     def pieces_of(self, begin: int, end: int) -> tuple[int, int] | None:
         """Returns the first and the last piece (both inclusive) that hold a character of a span; None if none does."""
@@ -55,13 +50,7 @@ class _Context:
 def encode_questions(
     questions: list[Question], tokenizer: Tokenizer, max_seq_length: int, options: WindowOptions
 ) -> Features:
-    """Encodes questions as windows, those of one question one after the other, at least one of each.
-
-    Args:
-        questions: Q questions.
-        tokenizer: Its vocabulary must hold the special tokens.
-        max_seq_length: Length S.
-        options: How to cut.
+    """Encodes Q questions as windows, those of one question one after the other, at least one of each.
 
     Returns:
         Arrays of N windows:
@@ -76,9 +65,6 @@ def encode_questions(
                 text, in characters; the windows of a text share memory.
             `is_on_borders` bool [N]: whether the question's answer begins and ends where pieces do.
             `pieces_cut` int32 [Q]: how many pieces of each question are cut off.
-
-    Raises:
-        InputError: A special token is missing, or S leaves no room for question and text.
     """
     vocabulary = tokenizer.vocabulary
     vocabulary.require(PAD, CLS, SEP)
@@ -125,16 +111,10 @@ def encode_questions(
 def spans_with_most_context(begins: np.ndarray, lengths: np.ndarray, max_answer_length: int) -> list[np.ndarray]:
     """Returns for each window of a text which spans of its pieces have more of it around them there than elsewhere.
 
-    Every span that lies in some window is counted in one: that where the shorter side of its surroundings is longest.
-    (The original judges by the first piece alone, and so misses answers that reach out of the window it then takes.)
-
-    Args:
-        begins: int [W], where the windows begin in the text.
-        lengths: int [W], how many pieces L of it they hold.
-        max_answer_length: The longest span A.
-
-    Returns:
-        W arrays, bool [L, A]: whether the span of pieces i to i + j, counted in the window, is one.
+    Of windows that begin at `begins` [W] and hold L pieces each: W arrays, bool [L, A], of the spans of pieces i to i +
+    j. Every span that lies in some window is counted in one: that where the shorter side of its surroundings is
+    longest. (The original judges by the first piece alone, and so misses answers that reach out of the window it then
+    takes.)
     """
     ends = begins + lengths
     results = []
@@ -165,10 +145,8 @@ def _encode_contexts(questions, tokenizer):
 
 
 def _find_answer(question, context):
-    """Returns the pieces that hold the first answer, and whether it ends where they do.
-
-    The pieces are None where the answer is unknown, and out of every window where there is none.
-    """
+    """Returns the pieces that hold the first answer, and whether it ends where they do."""
+    # The pieces are None where the answer is unknown, and out of every window where there is none.
     if question.is_impossible:
         return (-1, -1), True
     if not question.answers or question.has_misplaced_answer:

@@ -26,17 +26,11 @@ _TEMPERATURE = 2.0
 
 
 class Reading(typing.NamedTuple):
-    """A model, and what it made of a batch.
-
-    Attributes:
-        encoder: Its encoder.
-        outputs: Of the encoder, `hidden_states` among them.
-        masked_lm_head: What guesses pieces; None where no guesses are compared.
-    """
+    """A model, and what it made of a batch."""
 
     encoder: AlbertEncoder
-    outputs: dict[str, typing.Any]
-    masked_lm_head: MaskedLMHead | None
+    outputs: dict[str, typing.Any]  # Of the encoder, `hidden_states` among them.
+    masked_lm_head: MaskedLMHead | None  # None where no guesses are compared.
 
     @property
     def config(self) -> AlbertConfig:
@@ -45,30 +39,15 @@ class Reading(typing.NamedTuple):
 
 
 class Lesson(abc.ABC):
-    """A way to compare two models.
+    """A way to compare two models. In the methods `config` is that of the student and `teacher` that of the teacher."""
 
-    In the methods below `config` is that of the student and `teacher` that of the teacher.
-
-    Args:
-        settings: Those of `Distillation`.
-
-    Attributes:
-        coefficients: Of the losses, by name.
-        masked_lm_coefficient: Of the masked language model that is learnt beside where nobody says another one.
-        metric_names: Metrics besides.
-        own_settings: The names of settings of `Distillation` that other ways don't read.
-        auxiliary_models: The names of what `make_auxiliary_models` may return.
-        reads_last_states: Whether it compares what the last block computes, so that nothing of it may be left out.
-        reads_guesses: Whether it compares what the masked language models guess.
-    """
-
-    coefficients: collections.abc.Mapping[str, float]
-    masked_lm_coefficient: float
+    coefficients: collections.abc.Mapping[str, float]  # Of the losses, by name.
+    masked_lm_coefficient: float  # Of the masked language model that is learnt beside where nobody says another one.
     metric_names: tuple[str, ...] = ()
-    own_settings: tuple[str, ...] = ()
-    auxiliary_models: tuple[str, ...] = ()
-    reads_last_states: bool = False
-    reads_guesses: bool = False
+    own_settings: tuple[str, ...] = ()  # Of `Distillation`, which other ways don't read.
+    auxiliary_models: tuple[str, ...] = ()  # What `make_auxiliary_models` may return.
+    reads_last_states: bool = False  # Compares what the last block computes, so that nothing of it may be left out.
+    reads_guesses: bool = False  # Compares what the masked language models guess.
 
     def __init__(self, settings: Settings):
         self.settings = settings
@@ -92,22 +71,17 @@ class Lesson(abc.ABC):
         weights: tf.Tensor,
         **auxiliary_models: tf.keras.layers.Layer,
     ) -> dict[str, WeightedSum]:
-        """Returns losses and metrics, each as (sum, weight).
+        """Returns losses and metrics, each as (sum, weight); nothing of the teacher is differentiated.
 
-        Args:
-            student: What learns.
-            teacher: What it learns from, of which nothing is differentiated.
-            bias: float32 [B, 1, S] or [B, S, S], 0 where a position may see a key; see `kernels.visible_keys`.
-            weights: float32 [B, S], 1 for pieces and 0 for padding; their sum is the weight of every loss.
-            **auxiliary_models: Those of `make_auxiliary_models`. Name them in the signature.
+        The bias is float32 [B, 1, S] or [B, S, S], 0 where a position may see a key; see `kernels.visible_keys`.
+        Weights are float32 [B, S], 1 for pieces and 0 for padding; their sum is the weight of every loss. Name the
+        auxiliary models in the signature.
         """
 
     @abc.abstractmethod
     def products(self, config: AlbertConfig, teacher: AlbertConfig, max_seq_length: int) -> tuple[int, int]:
-        """Returns the multiplications for one example beside the student's whole encoder: differentiated and not.
-
-        Of the teacher that includes the encoder, as far as it is read.
-        """
+        """Returns the multiplications for one example beside the student's whole encoder: differentiated and not."""
+        # Of the teacher that includes the encoder, as far as it is read.
 
     def uncounted_flops(self, config: AlbertConfig, teacher: AlbertConfig, batch_spec: BatchSpec) -> int:
         """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
@@ -177,15 +151,8 @@ class Relations(Lesson):
 def relation_divergence(
     taught: tf.Tensor, learnt: tf.Tensor, num_heads: int, bias: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """Returns the weighted sum over positions of KL(teacher || student), averaged over relation heads.
-
-    Args:
-        taught: [B, S, H] of the teacher.
-        learnt: [B, S, H] of the student; its H may be another.
-        num_heads: Number of relation heads.
-        bias: As for `Lesson.compute`.
-        weights: As for `Lesson.compute`.
-    """
+    """Returns the weighted sum over positions of KL(teacher || student), averaged over relation heads."""
+    # States are [B, S, H], and H may differ; bias and weights as for `Lesson.compute`.
     known = tf.nn.log_softmax(_relations(taught, num_heads, bias))
     divergences = _divergence(known, _relations(learnt, num_heads, bias))
     return tf.reduce_sum(tf.reduce_mean(divergences, axis=1) * weights)
@@ -323,10 +290,8 @@ class Layers(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns L_s S H_s (2 H_s + S) and (L_s + 1) S H_s H_t of a projection, and the teacher's; see `Lesson`.
-
-        Of the teacher these are its whole encoder and the same for the layers that are learnt.
-        """
+        """Returns L_s S H_s (2 H_s + S) and (L_s + 1) S H_s H_t of a projection, and the teacher's."""
+        # Of the teacher these are its whole encoder and the same for the layers that are learnt.
         of_student, of_teacher = (
             config.num_blocks * max_seq_length * each.hidden_size * (2 * each.hidden_size + max_seq_length)
             for each in (config, teacher)
@@ -354,10 +319,7 @@ LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "l
 def check_equal(
     lesson: str, compared: collections.abc.Mapping[str, str], config: AlbertConfig, teacher: AlbertConfig, source: str
 ) -> None:
-    """Raises InputError if two models differ in what a lesson compares one by one, by keys of the config.
-
-    The other arguments are as for `Lesson.check`.
-    """
+    """Raises InputError if two models differ in what a lesson compares one by one, by keys of the config."""
     for name, what in compared.items():
         own, other = getattr(config, name), getattr(teacher, name)
         if own != other:

@@ -20,8 +20,7 @@ from albert_tf.objectives.pretraining_loss import States
 from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import Packing
-from albert_tf.setting_checks import check_number
-from albert_tf.settings import RARE, Settings, setting
+from albert_tf.settings import RARE, Settings, check_number, setting
 
 TEACHER = "teacher"
 

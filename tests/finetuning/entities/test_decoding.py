@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.entities.decoding import best_sequence
-from albert_tf.finetuning.entities.task import labels_for
+from albert_tf.finetuning.entities.task import best_sequence, labels_for
 
 LABELS = labels_for(("A", "B"))
 

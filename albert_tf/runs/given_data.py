@@ -12,18 +12,9 @@ import numpy as np
 
 from albert_tf.asked_texts import is_table
 from albert_tf.errors import InputError, describe, listed, quote
-from albert_tf.finetuning.from_python.label_values import (
-    CHECKS,
-    LISTS,
-    OF_FLAGS,
-    is_flag,
-    is_whole,
-    text_of_characters,
-)
+from albert_tf.finetuning.entities.tags import entities_of, normalize_tag
 from albert_tf.rows.values import is_missing
 from albert_tf.text_encoding import replace_halves
-
-KINDS = tuple(CHECKS)
 
 _MOST_SHOWN = 40
 _LEARNS = {
@@ -33,23 +24,21 @@ _LEARNS = {
     "entities": "the entities in a text",
     "answers": "where a text answers a question",
 }
+_LISTS = list | tuple | set | frozenset | np.ndarray
+_OF_FLAGS = (
+    "the labels are lists of 1 and 0 without names; give each text a list of the names of its labels, or give a "
+    "table, and as `labels` a list of its columns of 1 and 0"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class GivenData:
-    """Texts with what is to be learnt of each.
+    """Texts with what is to be learnt of each."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        texts: N strings, tuples of two, or lists of words.
-        labels: N of what the kind has.
-        label_columns: The columns of a table that are a label each; none of other examples.
-    """
-
-    kind: str
-    texts: list[typing.Any]
+    kind: str  # One of `KINDS`.
+    texts: list[typing.Any]  # Strings, tuples of two, or lists of words.
     labels: list[typing.Any]
-    label_columns: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()  # Of a table, those that are a label each.
 
     @property
     def reads_pairs(self) -> bool:
@@ -67,17 +56,9 @@ class GivenData:
 
 
 def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], data: GivenData) -> GivenData:
-    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels).
-
-    Args:
-        dev: That.
-        labels: As for `read_given` of the table to train on, None of other examples; read for tables alone.
-        text_columns: As for `read_given`; read for tables alone.
-        data: The examples to train on.
-
-    Raises:
-        InputError: It is neither, can't be used, or has a label or texts of a kind that none to train on has.
-    """
+    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels)."""
+    # Each label, and the form of the texts, must be among those to train on. Labels and columns are read for tables
+    # alone.
     if is_table(dev):
         found = read_given(dev, labels, text_columns, data.kind)
     elif isinstance(dev, tuple | list) and len(dev) == 2:
@@ -115,22 +96,7 @@ def read_given(
     text_columns: tuple[str, ...] = ("text",),
     kind: str | None = None,
 ) -> GivenData:
-    """Returns what a user gives as examples.
-
-    Args:
-        texts: Strings; tuples of two, for pairs or for questions and the texts that answer them; or lists of words. Or
-            a table, a pandas.DataFrame or datasets.Dataset.
-        labels: For each text a string, whole number or truth value; a list of strings, none among them; a number with
-            a fraction; the tags of its words or the (begin, end, type) of its entities in characters; or for each
-            question the (begin, end) of its answer in the text in characters, or an object of "text" and
-            "answer_start", or None where it has none. Of a table the column that holds them, "label" if left out; or a
-            list of columns of 1 and 0, one for each of several labels.
-        text_columns: Of a table, the column of the texts, or the two of pairs.
-        kind: One of `KINDS`; None for what the labels look like.
-
-    Raises:
-        InputError: They are not so many texts as labels, or one of them can't be used; the message names it.
-    """
+    """Returns what a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
     if kind is not None and kind not in KINDS:
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
     text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)
@@ -154,10 +120,10 @@ def read_given(
         if _shape(text) != shape:
             raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
     kind = kind or _kind_of(texts, labels)
-    check = CHECKS[kind]
+    check = _CHECKS[kind]
     labels = [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
     if kind == "entities" and _are_characters(texts):
-        texts, labels = map(list, zip(*map(text_of_characters, texts, labels)))
+        texts, labels = map(list, zip(*map(_text_of_characters, texts, labels)))
     return GivenData(kind, texts, labels, label_columns)
 
 
@@ -199,7 +165,7 @@ def _columns(table, label_column, text_columns):
 def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
-        if not is_flag(value):
+        if not _is_flag(value):
             raise InputError(
                 f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
                 f"Received: {describe(value)}"
@@ -248,7 +214,7 @@ def _are_characters(texts):
 def _are_pairs_as_lists(texts, labels):
     """Whether texts are pairs as JSON has them, and not two words each, which would have lists of tags."""
     are_twos = all(isinstance(text, list) and len(text) == 2 for text in texts)
-    return are_twos and not any(isinstance(label, LISTS) for label in labels)
+    return are_twos and not any(isinstance(label, _LISTS) for label in labels)
 
 
 def _shape(text):
@@ -260,16 +226,144 @@ def _kind_of(texts, labels):
         return "entities"
     if any(isinstance(label, collections.abc.Mapping) for label in labels):
         return "answers"
-    lists = [label for label in labels if isinstance(label, LISTS)]
+    lists = [label for label in labels if isinstance(label, _LISTS)]
     if lists:
         first = next((next(iter(each)) for each in lists if len(each)), None)
         if first is None:
             raise InputError("all labels are empty lists; set `kind` to multi_label or entities to say what they are")
         if isinstance(first, str):
             return "multi_label"
-        if is_flag(first) and isinstance(texts[0], str):
-            raise InputError(OF_FLAGS)
+        if _is_flag(first) and isinstance(texts[0], str):
+            raise InputError(_OF_FLAGS)
         return "answers" if isinstance(texts[0], tuple) else "entities"
     known = [label for label in labels if not is_missing(label)]
-    are_numbers = known and all(isinstance(label, numbers.Real) and not is_whole(label) for label in known)
+    are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
     return "numbers" if are_numbers else "labels"
+
+
+# One check for each kind: takes the value, the text and the number that messages call them by, and returns one form.
+
+
+def _is_flag(value):
+    """Whether a value may say that a text has a label, or not."""
+    return isinstance(value, numbers.Real | np.bool_) and value in (0, 1)
+
+
+def _is_whole(value):
+    """Whether a value is a whole number or a truth value."""
+    return isinstance(value, numbers.Integral | np.bool_)
+
+
+def _label(value, text, number):
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()  # as in JSON
+    if isinstance(value, str) and value:
+        return str(value)
+    if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
+        return str(int(value))
+    wanted = "a string that is not empty, a whole number or a truth value"
+    raise InputError(f"labels[{number}] must be {wanted}. Received: {describe(value)}")
+
+
+def _label_set(value, text, number):
+    if isinstance(value, _LISTS):
+        labels = sorted(value) if isinstance(value, set | frozenset) else list(value)
+        if all(isinstance(label, str) and label for label in labels):
+            return list(map(str, labels))
+        if labels and all(map(_is_flag, labels)):
+            raise InputError(_OF_FLAGS)
+    raise InputError(f"labels[{number}] must be a list of strings, which may be empty. Received: {describe(value)}")
+
+
+def _number(value, text, number):
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    raise InputError(f"labels[{number}] must be a number. Received: {describe(value)}")
+
+
+def _entities(value, text, number):
+    """Returns the tags of words, or the (begin, end, type) of entities, in order."""
+    if isinstance(text, list):
+        is_list = isinstance(value, list | tuple | np.ndarray) and len(value) == len(text)
+        if is_list and all(isinstance(tag, str) for tag in value):
+            return list(map(str, value))
+        words = f"{len(text)} words"
+        raise InputError(f"labels[{number}] must be a tag for each of the {words}. Received: {describe(value)}")
+    if not isinstance(text, str):
+        raise InputError(f"texts[{number}] must be a string or a list of words to find entities in")
+    if not isinstance(value, list | tuple):
+        raise InputError(f"labels[{number}] must be a list of (begin, end, type). Received: {describe(value)}")
+    found = list(map(_entity, value))
+    if None not in found:
+        found.sort()
+        borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
+        if borders == sorted(borders) and all(begin < end for begin, end, _ in found):
+            return found
+    raise InputError(
+        f"labels[{number}] must be a list of (begin, end, type) in characters of the text, none of which overlap. "
+        f"Received: {describe(value)}"
+    )
+
+
+def _text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, list[tuple[int, int, str]]]:
+    """Returns the text of characters, and the (begin, end, type) of its entities; tags of blanks say nothing."""
+    places = [place for place, character in enumerate(characters) if not character.isspace()]
+    try:
+        found = entities_of([normalize_tag(tags[place]) for place in places])
+    except ValueError as error:
+        raise InputError(f"{quote(str(error))} is not a tag such as B-PER, PER-B, I-PER or O; correct it") from error
+    return "".join(characters), [(places[each.begin], places[each.end - 1] + 1, each.type) for each in found]
+
+
+def _entity(value):
+    """Returns (begin, end, type), None for what is none."""
+    if isinstance(value, collections.abc.Mapping):
+        value = [value.get(name) for name in ("begin", "end", "type")]
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        return None
+    begin, end, kind = value
+    is_right = isinstance(begin, numbers.Integral) and isinstance(end, numbers.Integral) and isinstance(kind, str)
+    return (int(begin), int(end), kind) if is_right and kind else None
+
+
+def _answers(value, text, number):
+    """Returns the right answers of a question, each as (text, begin); none if it has no answer."""
+    if not isinstance(text, tuple):
+        raise InputError(f"texts[{number}] must be a tuple of a question and the text that answers it")
+    if is_missing(value):
+        return []
+    context, pairs = text[1], None
+    if isinstance(value, collections.abc.Mapping) and set(value) >= {"text", "answer_start"}:
+        answers, begins = (_list_of(value[name]) for name in ("text", "answer_start"))
+        pairs = list(zip(answers, begins)) if len(answers) == len(begins) else None
+    elif isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_whole, value)):
+        begin, end = map(int, value)
+        pairs = [(context[begin:end], begin)] if 0 <= begin < end <= len(context) else None
+    if pairs is None or not all(isinstance(a, str) and isinstance(b, numbers.Integral) for a, b in pairs):
+        raise InputError(
+            f'labels[{number}] must be the (begin, end) of the answer in the text, an object of "text" and '
+            f'"answer_start", or None. Received: {describe(value)}'
+        )
+    for answer, begin in pairs:
+        if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
+            raise InputError(
+                f"labels[{number}]: {quote(answer)} is not in the text at {begin}; correct the answer or its position"
+            )
+    return [(answer, int(begin)) for answer, begin in pairs]
+
+
+def _list_of(value):
+    """Returns what SQuAD has for all answers of a question, or somebody for its only one, as a list."""
+    if is_missing(value):
+        return []
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+
+
+_CHECKS = {
+    "labels": _label,
+    "multi_label": _label_set,
+    "numbers": _number,
+    "entities": _entities,
+    "answers": _answers,
+}
+KINDS = tuple(_CHECKS)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning.from_python.examples import read_dev, read_given
-from albert_tf.finetuning.from_python.files import write_given
-from albert_tf.runs.fit import placed, settings_for
+from albert_tf.runs.fit import placed, settings_for, write_given
+from albert_tf.runs.given_data import read_dev, read_given
 
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
 
