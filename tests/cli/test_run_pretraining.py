@@ -200,7 +200,8 @@ def test_folder_of_another_model_is_refused(
     path = write_config(tiny_config.replace(hidden_size=32))
     message = assert_refused(lambda: pretrain(do_eval=False, albert_config_file=path), tmp_path / "run")
     assert message.startswith(
-        f"--output_dir={tmp_path}/run holds another run: `hidden_size` is 32, and was 16; put it back to resume that run, or choose another folder"
+        f"--output_dir={tmp_path}/run holds another run: `hidden_size` is 32, and was 16; put it back to resume that "
+        "run, or choose another folder"
     )
 
 
