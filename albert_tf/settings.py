@@ -11,6 +11,7 @@ import difflib
 import functools
 import math
 import numbers
+import os
 import types
 import typing
 
@@ -107,6 +108,7 @@ class Setting:
         """
         if value is None and self.is_optional:
             return None
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
         if self.is_list and isinstance(value, list | tuple) and all(_is_of(each, self.type_of_each) for each in value):
             return tuple(map(self.type_of_each, value))
         is_usable = not self.is_list and _is_of(value, self.type) and (not self.choices or value in self.choices)
@@ -129,7 +131,10 @@ class Setting:
     def parse(self, text: str) -> typing.Any:
         """Returns the value that a text stands for, of a list with commas between; errors as of `check`."""
         if self.is_list:
-            parts = next(csv.reader([text], skipinitialspace=True), [])
+            try:
+                parts = next(csv.reader([text], strict=True), [])
+            except csv.Error as error:
+                raise InputError(f"`{self.name}={text}` can't be split at its commas ({error})") from error
             return self.check([self._parse_one(part.strip()) for part in parts])
         # Letter case tells no choices apart.
         return self.check(

@@ -125,3 +125,14 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, capsys, texts, labe
 def test_wrong_settings_are_named_before_anything_is_written(model, tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
         albert_tf.fit(["가", "나"] * 5, ["a", "b"] * 5, **{"model": model, "output_dir": tmp_path / "run", **changes})
+
+
+def test_bad_value_is_refused_in_the_same_words_by_fit_a_command_and_a_recipe(model, tmp_path, run_script):
+    with pytest.raises(InputError) as error:
+        albert_tf.fit(TEXTS, list("ab" * 10), model=model, output_dir=tmp_path / "run", train_batch_size=0)
+    recipe = tmp_path / "recipe.cfg"
+    recipe.write_text("--train_batch_size=0\n")
+    for flags in ({"train_batch_size": 0}, {"flagfile": recipe}):
+        result = run_script("run_classifier.py", output_dir=tmp_path / "run", **flags)
+        assert result.errors == f"error: {error.value}\n".replace("`train_batch_size`", "--train_batch_size")
+    assert not (tmp_path / "run").exists()
