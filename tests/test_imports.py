@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "objectives": "errors config quiet_tensorflow settings mentions pretraining_data modeling",
     "training": f"{BASE} quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
-    "trials": f"{BASE} folder_lock checkpoint_files training",
+    "trials": f"{BASE} quiet_tensorflow folder_lock checkpoint_files training",
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
     "objectives training",
     "finetuning": f"{BASE} quiet_tensorflow settings verbosity folder_lock checkpoint_files "
@@ -70,10 +70,10 @@ MAY_IMPORT = {
     "checkpoint_files asked_texts "
     "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
     "finetuning",
-    "tpu": f"{BASE} child_process pretraining_data modeling optimization objectives training finetuning",
-    "runs": f"{BASE} startup settings verbosity text_encoding cores folder_lock checkpoint_files shipped_files "
-    "asked_texts text_fields "
-    "corpus rows tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning "
+    "tpu": f"{BASE} quiet_tensorflow child_process pretraining_data modeling optimization objectives "
+    "training finetuning",
+    "runs": f"{BASE} quiet_tensorflow startup settings verbosity text_encoding cores folder_lock checkpoint_files "
+    "shipped_files asked_texts text_fields corpus rows tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning "
     "interchange serving",
     "api": "startup settings verbosity shipped_files asked_texts litert modeling finetuning interchange serving runs",
 }
