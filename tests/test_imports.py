@@ -73,8 +73,8 @@ MAY_IMPORT = {
     "tpu": f"{BASE} quiet_tensorflow child_process pretraining_data modeling optimization objectives "
     "training finetuning",
     "runs": f"{BASE} quiet_tensorflow startup settings verbosity text_encoding cores folder_lock checkpoint_files "
-    "shipped_files asked_texts text_fields corpus rows tokenization mentions pretraining_data modeling objectives training trials pretraining finetuning "
-    "interchange serving",
+    "shipped_files asked_texts text_fields corpus rows tokenization mentions pretraining_data modeling objectives "
+    "training trials pretraining finetuning interchange serving",
     "api": "startup settings verbosity shipped_files asked_texts litert modeling finetuning interchange serving runs",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
