@@ -163,7 +163,8 @@ def finetuning_settings(
     chosen = training_defaults(
         config, num_examples, train_batch_size, **{name: value for name, value in given.items() if name in names}
     )
-    of_run = {name: value for name, value in given.items() if name in settings_of(RunSettings)}
+    # What neither knows is refused by the latter.
+    of_run = {name: value for name, value in given.items() if name not in names or name in settings_of(RunSettings)}
     if of_run.get("early_stopping"):
         chosen["eval_every_steps"] = evaluation_period(chosen["num_train_steps"], num_examples, train_batch_size)
     fixed = {"optimizer": "adamw", "bias_correction": True, "train_batch_size": train_batch_size}
