@@ -11,6 +11,8 @@ from test_run_ner import tag  # noqa: F401
 from test_run_race import lines_folder, race, race_folder  # noqa: F401
 from test_run_squad import squad, squad_flags  # noqa: F401
 
+from albert_tf.rows.row_file import RowFile
+
 
 @pytest.fixture
 def only_training(reviews):
@@ -35,6 +37,23 @@ def in_format(folder, name):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif name == "datasets":
         save_splits(folder, train={column: [row[column] for row in rows] for column in rows[0]})
+
+
+@pytest.mark.slow
+def test_file_is_read_once_for_its_labels_the_length_both_shares_and_the_answers(
+    classify, only_training, without_training, monkeypatch
+):
+    read = []
+
+    def counting(path, *arguments):
+        read.append(path)
+        return RowFile(path, *arguments)
+
+    monkeypatch.setattr("albert_tf.finetuning.labelled_text.RowFile", counting)
+    given = {"do_train": True, "do_eval": True, "dev_fraction": 0.25, "class_weights": "balanced"}
+    result = classify(**given, max_seq_length=None)
+    assert (result.code, result.errors) == (0, "")
+    assert read == [str(only_training / "train.tsv")]
 
 
 @pytest.mark.slow
