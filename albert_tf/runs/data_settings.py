@@ -116,7 +116,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     dupe_factor: int | None = setting(None, "How many times to cut each document; 1 if dynamic, 40 if static.", least=1)
     random_seed: int = setting(12345, "Seed of every random draw.", least=0, group=TRAINING)
     num_workers: int = setting(1, "Number of worker processes.", least=1)
-    overwrite: bool = setting(False, "Replace existing shards.", in_python=False)
+    overwrite: bool = setting(False, "Replace existing shards.")
     resume: bool = setting(False, "Resume a build that was stopped; start one if there is none.", in_python=False)
     runner: str | None = setting(
         None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...", in_python=False

@@ -56,8 +56,7 @@ def fit_folder(
 ) -> None:
     """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that."""
     # A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.
-    settings = settings_for(data, given)
-    fraction = settings.dev_fraction
+    settings, fraction = settings_for(data, given), given.get("dev_fraction")
     if dev_data is not None:
         fraction = None
     elif fraction is None:
@@ -74,6 +73,8 @@ def fit_folder(
             do_train=True,
             do_eval=evaluates,
             dev_fraction=fraction or None,
+            # A run in the folder must have had the same.
+            given=settings.given | {"init_checkpoint", "dev_fraction", "task_name", "regression", "multi_label"},
         )
         try:
             finetune(settings, strategy, trackers)

@@ -2,6 +2,7 @@
 
 import collections.abc
 import os
+import tempfile
 import typing
 
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, describe
-from albert_tf.files import write_json, write_text
+from albert_tf.files import names_in, read_text, remove, write_json, write_text
 from albert_tf.folder_lock import hold
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, read_manifest
@@ -23,10 +24,11 @@ from albert_tf.shipped_files import or_shipped
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 from albert_tf.verbosity import RESULTS, tell
 
-DATA_FOLDER = "data"
+DATA_FOLDER, CORPUS_FILE = "data", "corpus.txt"
 # So many of few texts are kept to evaluate on, but not a larger share than this.
 _HELD_OUT, _MOST_HELD_OUT = 20, 0.3
 _OTHER_NAMES = {
@@ -66,22 +68,24 @@ def pretrain_folder(
     """
     of_data, settings = split_settings(given)
     folder, shards = os.path.join(output_dir, DATA_FOLDER), _shards_in(data)
-    with hold(output_dir):
+    with hold(output_dir), tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
         tokenizer = os.path.dirname(shards[0]) if shards else model or vocabulary
-        config = _read_config(config, model or vocabulary, tokenizer)
+        read = _read_config(config, model or vocabulary, tokenizer)
         if shards is None:
-            shards = _build(data, folder, _with_defaults(of_data, data, config).changed(**_files_of(tokenizer)))
+            of_data = _with_defaults(of_data, data, read).changed(**_files_of(tokenizer))
+            shards = _build(data, folder, of_data, is_begun=read_settings(output_dir) is not None)
             settings = settings.changed(max_seq_length=None, max_predictions_per_seq=None, objective=None)
-        config_file = os.path.join(folder, CONFIG_FILE)
-        write_json(config_file, config.to_dict())
         settings = settings.changed(
             input_file=shards,
-            albert_config_file=config_file,
             init_checkpoint=model,
             output_dir=output_dir,
             do_eval=True,
-            given=settings.given | {"input_file"},
+            given=settings.given | {"input_file"} | ({"init_checkpoint"} if model else set()),
         )
+        if config is not None or model is None:  # else it follows from the model, and the vocabulary of the data
+            config_file = os.path.join(temporary, CONFIG_FILE)
+            write_json(config_file, read.to_dict())
+            settings = settings.changed(albert_config_file=config_file)
         try:
             pretrain(settings, strategy, trackers)
         except Stopped as stop:
@@ -136,14 +140,19 @@ def _files_of(folder):
     return {"vocab_file": vocab_file} if vocab_file else {"spm_model_file": os.path.join(folder, MODEL_FILE)}
 
 
-def _build(data, folder, settings):
+def _build(data, folder, settings, is_begun):
     """Builds shards of texts in a folder, or finds them there; returns the paths of those to train on."""
     if isinstance(data, str | os.PathLike):
         files = (os.fspath(data),)
     elif isinstance(data, list | tuple) and data and all(isinstance(text, str) for text in data):
-        files = (os.path.join(folder, "corpus.txt"),)
+        files = (os.path.join(folder, CORPUS_FILE),)
         # Lines are sentences, and an empty one ends a document.
-        write_text(files[0], "\n\n".join("\n".join(filter(str.strip, text.splitlines())) for text in data) + "\n")
+        corpus = "\n\n".join("\n".join(filter(str.strip, text.splitlines())) for text in data) + "\n"
+        if CORPUS_FILE in names_in(folder) and read_text(files[0], "the texts") != corpus:
+            if is_begun:
+                raise InputError(f"{os.path.dirname(folder)} holds a model of other texts; choose another `output_dir`")
+            remove(folder)  # of a call that got no further
+        write_text(files[0], corpus)
     else:
         raise InputError(f"`data` must be a list of texts, or the path of files or shards. Received: {describe(data)}")
     train = os.path.join(folder, "train.tfrecord")

@@ -60,6 +60,12 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeyp
     assert again.predict(TEXTS) == fitted.predict(TEXTS)
     with pytest.raises(InputError, match="fitted holds a model that was fitted to other examples; choose"):
         albert_tf.fit(TEXTS, labels[::-1], model=model, output_dir=run)
+    for changes, message in (
+        ({"model": str(tmp_path / "commanded")}, "`init_checkpoint` is .*/commanded/.*, and was "),
+        ({"model": model, "dev_fraction": 0.5}, "`dev_fraction` is 0.5, and was 0.25"),
+    ):
+        with pytest.raises(InputError, match=message):
+            albert_tf.fit(TEXTS, labels, output_dir=run, num_train_epochs=3, **changes)
     assert {path: path.read_bytes() for path in run.rglob("*.index")} == before
 
 

@@ -75,6 +75,15 @@ def test_pretrain_trains_what_the_commands_train(pretrain, vocabulary, config_fi
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.index")}
     pretrain()
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.index")} == before
+    refused = (
+        ({"data": TEXTS[::-1]}, "run holds a model of other texts; choose another `output_dir`"),
+        ({"learning_rate": 0.5}, "`learning_rate` is 0.5, and was 0.00176"),
+        ({"model": str(run)}, "`init_checkpoint` is .*/commanded/.*, and was None"),
+    )
+    for changes, message in refused:
+        with pytest.raises(InputError, match=message):
+            pretrain(**changes)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.index")} == before
     evaluated = run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True)
     assert (evaluated.code, evaluated.errors) == (0, "")
     # Shards are taken as they are, by the same seed to the same weights.
