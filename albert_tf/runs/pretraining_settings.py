@@ -95,6 +95,8 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
         help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
         f"--train_batch_size / {_BATCH_SIZE}.",
     )
+    # Of objectives that compare the examples of a batch; runs of others don't keep it.
+    eval_batch_size: int = changed(TrainingSettings, "eval_batch_size", same_on_resume=True)
     save_checkpoints_steps: int = changed(TrainingSettings, "save_checkpoints_steps", 5000)
     eval_every_steps: int | None = changed(
         TrainingSettings,
@@ -131,5 +133,5 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
         return {
             name: value
             for name, value in super().kept().items()
-            if name not in (*ObjectiveSettings.names(), *LANGUAGE_SETTINGS)
+            if name not in (*ObjectiveSettings.names(), *LANGUAGE_SETTINGS, "eval_batch_size")
         }

@@ -63,7 +63,7 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
         ("num_train_steps", 9, "--num_train_steps is 9, and was 3; "),
         ("token_dropout", 0.3, "--token_dropout is 0.3, and was 0.15; "),
         ("warmup_step", 1, "--num_warmup_steps is 1, and was 0; "),
-        ("init_checkpoint", "nowhere", "its --init_checkpoint is /"),
+        ("init_checkpoint", "nowhere", "--init_checkpoint is /"),
     ],
 )
 @pytest.mark.parametrize("do", ["do_train", "do_predict"])
