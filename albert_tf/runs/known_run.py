@@ -89,8 +89,9 @@ def _of_run(value, known, run):
     try:
         return known.check(value) if value is not None else None
     except InputError as error:
+        path = os.path.join(run.folder, SETTINGS_FILE)
         raise InputError(
-            f"{os.path.join(run.folder, SETTINGS_FILE)}: {error}; the file was changed, or another program wrote it"
+            f'{path}, "{known.name}": {error}; the file was changed, or another program wrote it'
         ) from error
 
 
