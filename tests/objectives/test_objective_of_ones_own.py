@@ -102,7 +102,7 @@ def test_it_goes_through_every_command(
     )  # takes the same packing, and is compared on the same data
     assert other.code == 0 and "is_full" not in (tmp_path / "other" / "eval_results.json").read_text()
     refused = pretrain(run, objective="roberta")
-    assert refused.code == 1 and f"`objective` is roberta, and was {registered}" in refused.errors
+    assert refused.code == 1 and f"--objective is roberta, and was {registered}" in refused.errors
     refused = pretrain(tmp_path / "third", objective="albert")
     assert refused.code == 1 and "--objective=albert needs examples packed as order" in refused.errors
 

@@ -320,7 +320,8 @@ def test_a_few_examples_are_learnt_by_heart(is_disentangled):
     models, batch = objective.make_models(), batch_of()
     begin_as_followers(objective, models)
     variables = learnt_variables(objective, models)
-    schedule = LearningRateSchedule(0.01, 10**6, 0)
+    # At twice this rate it hangs on rounding, and so on the machine, whether all is learnt.
+    schedule = LearningRateSchedule(0.005, 10**6, 0)
     optimizer = make_optimizer("adamw", variables, schedule, clip_norm=0.0, followers=objective.followers(models))
 
     @tf.function

@@ -36,9 +36,9 @@ def make_batch(rows, length=48, seed=0, times=1):
     return {name: np.repeat(values, times, axis=0) for name, values in features.items()}
 
 
-def mask(features, options, seed=(1, 2)):
+def mask(features, options, seed=(1, 2), tokens=TOKENS):
     features = {name: tf.constant(values) for name, values in features.items()}
-    masked = mask_batch(features, dataclasses.replace(options, tokens=TOKENS), tf.constant(seed))
+    masked = mask_batch(features, dataclasses.replace(options, tokens=tokens), tf.constant(seed))
     return {name: values.numpy() for name, values in masked.items()}
 
 

@@ -217,7 +217,8 @@ def test_permutation_and_masks_share_the_limit(rows, limit, seed):
     features = make_batch(rows)
     is_piece = ~np.isin(features["input_ids"], [PAD_ID, CLS_ID, SEP_ID])
     features["input_ids"][is_piece] = 100 + np.arange(is_piece.sum())
-    masked = mask(features, options, seed, dataclasses.replace(TOKENS, real_piece_ids=np.array([7], np.int32)))
+    tokens = dataclasses.replace(TOKENS, real_piece_ids=np.array([7], np.int32))
+    masked = mask(features, options, seed, tokens)
     for row, row_stretches in enumerate(rows):
         before, after = features["input_ids"][row], masked["input_ids"][row]
         num_pieces = sum(map(sum, row_stretches))
