@@ -5,7 +5,6 @@ import typing
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT
-from albert_tf.finetuning import QuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
@@ -114,7 +113,7 @@ class AnswerSignatures(Signatures):
 
     def _spans(self, windows, outputs):
         """Returns spans of each window, first and last piece in the text and score [W, C], and what speaks for none."""
-        if isinstance(self._task, QuestionAnswering):
+        if "start_logits" in outputs:
             spans = _all_spans(windows, outputs, self._task.span_options.max_answer_length)
             null_scores = outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
         else:
