@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, describe
 from albert_tf.files import names_in, read_text, remove, write_json, write_text
 from albert_tf.folder_lock import hold
-from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, read_manifest
 from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.build_data import build_data
@@ -23,7 +23,7 @@ from albert_tf.runs.pretraining_settings import PretrainingSettings
 from albert_tf.shipped_files import or_shipped
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 from albert_tf.verbosity import RESULTS, tell
@@ -69,8 +69,14 @@ def pretrain_folder(
     of_data, settings = split_settings(given)
     folder, shards = os.path.join(output_dir, DATA_FOLDER), _shards_in(data)
     with hold(output_dir), tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
+        if model is not None:
+            find_checkpoint(model, "`model`")
+        elif shards is None and not tf.io.gfile.exists(os.path.join(vocabulary, TOKENIZER_FILE)):
+            raise InputError(f"`vocabulary={vocabulary}` holds no {TOKENIZER_FILE}; name a folder that has one")
         tokenizer = os.path.dirname(shards[0]) if shards else model or vocabulary
         read = _read_config(config, model or vocabulary, tokenizer)
+        if "max_seq_length" in of_data.given:
+            read.check_max_seq_length(of_data.max_seq_length, "`max_seq_length`")
         if shards is None:
             of_data = _with_defaults(of_data, data, read).changed(**_files_of(tokenizer))
             shards = _build(data, folder, of_data, is_begun=read_settings(output_dir) is not None)

@@ -29,7 +29,7 @@ def pretrain(vocabulary, tiny_config, tmp_path):
     """Pre-trains a tiny model on `TEXTS` in a folder of the test's own."""
 
     def run(data=TEXTS, config=tiny_config, output_dir=tmp_path / "run", **settings):
-        return albert_tf.pretrain(data, config, output_dir, vocabulary=vocabulary, **{**TINY, **settings})
+        return albert_tf.pretrain(data, config, output_dir, **{"vocabulary": vocabulary, **TINY, **settings})
 
     return run
 
@@ -117,6 +117,9 @@ def test_other_objectives_models_and_vocabularies(pretrain, tiny_config, tmp_pat
         ({"data": 5}, r"`data` must be a list of texts, or the path of files or shards. Received: 5 \(int\)"),
         ({"data": []}, "`data` must be a list of texts"),
         ({"config": "nowhere.json"}, "nowhere.json"),
+        ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),
+        ({"vocabulary": "nowhere"}, "`vocabulary=nowhere` holds no tokenizer.json; name a folder that has one"),
+        ({"max_seq_length": 4096}, "`max_seq_length`.*4096"),
     ],
 )
 def test_mistakes_are_named_and_leave_no_run(pretrain, tmp_path, changes, message):
