@@ -118,6 +118,8 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
 )
 @pytest.mark.parametrize("runner", [None, "DirectRunner"])
 def test_options_and_names_that_contradict_each_other_are_refused(build_in, names, given, options, message, runner):
+    if runner:
+        pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements-beam.txt")
     if given:
         options = {"names_sha256": names.sha256, "num_names": len(names), **options}
     with pytest.raises(InputError, match=message) as refusal:
