@@ -23,34 +23,34 @@ def load(folder=SHIPPED_MODEL):
             default the included small model.
 
     Returns:
-        A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`; a
-        causal one has `generate` in place of `fill_mask`, a discriminator of ELECTRA `find_replaced`. Of a fine-tuned
-        folder it has `predict`, `encode` and `similarity`, of an export what it was exported with; a LiteRT export
-        predicts without TensorFlow.
+        A `Model`. Of a pre-trained folder it has `fill_mask`, `score`, `choose`, `encode` and `similarity`; a causal
+        one has `generate` in place of `fill_mask`, a discriminator of ELECTRA `find_replaced`. Of a fine-tuned folder
+        it has `predict`, `encode` and `similarity`, of an export what it was exported with; a LiteRT export predicts
+        without TensorFlow.
 
     Raises:
         InputError: The folder holds none of these, or a library is missing that one of them needs.
     """
-    from albert_tf.litert import LiteRTPredictor, find_litert
+    from albert_tf.asking.model import Model
+    from albert_tf.serving.formats import find_export
 
     folder = find_or_shipped(folder)
-    exported = find_litert(folder)
-    if exported is not None:
-        return LiteRTPredictor(exported)
+    found = None if "://" in folder else find_export(folder)
+    if found is not None and not found.format.needs_tensorflow:
+        return Model(found.load())
     use_onednn()
     import_tensorflow()
+    found = found or find_export(folder)
+    if found is not None:
+        return Model(found.load())
     from albert_tf.interchange.foreign_folder import as_ours, format_of
-    from albert_tf.serving import ExportedPredictor, Predictor, PretrainedModel, find_export, holds_finetuned
+    from albert_tf.serving.folder import load_folder
 
-    if find_export(folder) is not None:
-        return ExportedPredictor(folder)
     source = format_of(folder)
-    if source is not None:
-        with as_ours(folder, source) as ours:
-            if holds_finetuned(ours.path):
-                return Predictor(ours.path, folder)
-            return PretrainedModel(ours.path, folder, ours.why_no_task)
-    return Predictor(folder) if holds_finetuned(folder) else PretrainedModel(folder)
+    if source is None:
+        return Model(load_folder(folder))
+    with as_ours(folder, source) as ours:
+        return Model(load_folder(ours.path, folder, ours.why_no_task))
 
 
 def pretrain(
@@ -176,7 +176,7 @@ def fit(
     """
     use_onednn()
     import_tensorflow()
-    from albert_tf.asked_texts import is_table
+    from albert_tf.asking.texts import is_table
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
     from albert_tf.runs.fit import fit_folder, settings_for

@@ -4,8 +4,7 @@ python -m benchmarks.export_equality --model_dir=run/nsmc --input_file=nsmc/rati
     --text_files='corpus/*.txt.gz'
 
 --model_dir is a fine-tuned folder, which is exported as a SavedModel and, if it labels or scores texts, for LiteRT.
-Lines of --input_file are as `albert-tf predict` reads them, or with --columns a table with tabs and names in its first
-line.
+--input_file is read as `albert-tf predict` reads it; --columns are its `input_fields`.
 Prints for each export the largest difference of a probability, or of a score, and of how many lines the label or the
 places of answers and entities differ; and of the texts in --input_file and of each line of --text_files, of how many
 the pieces, or the characters that these stand for, differ between the tokenizer's graph and Python.
@@ -24,18 +23,15 @@ import tensorflow as tf
 from absl import app, flags, logging
 
 import albert_tf
-from albert_tf.batch_prediction import LineParser, read_lines
-from albert_tf.exports import DEFAULT, rows_of
-from albert_tf.finetuning import Classification, Regression
-from albert_tf.litert import LiteRTExport, find_litert
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.asking.answers import ValueAnswer
+from albert_tf.batch_prediction import InputRows
 from albert_tf.serving.exporting import export_model
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned model.", required=True)
 flags.DEFINE_string("input_file", None, "What it is asked.", required=True)
-flags.DEFINE_list("columns", None, "The columns of each input, where the file is a table.")
+flags.DEFINE_list("columns", None, "The columns of each input, where the file has several.")
 flags.DEFINE_list("text_files", [], "More texts to cut into pieces, one a line: patterns, .gz or not.")
 
 _AT_ONCE = 1000
@@ -43,14 +39,8 @@ _AT_ONCE = 1000
 
 def read_inputs(task):
     """Returns what the model is asked: texts, or tuples of them."""
-    if FLAGS.columns is None:
-        parser = LineParser(task, FLAGS.input_file)
-        return [parser.parse(line).value for line in read_lines(FLAGS.input_file)]
-    rows = (line.rstrip("\n").split("\t") for line in lines_of(FLAGS.input_file))
-    header = next(rows)
-    places = [header.index(name) for name in FLAGS.columns]
-    found = [tuple(row[place] for place in places) for row in rows]
-    return found if len(places) > 1 else [text for (text,) in found]
+    rows = InputRows(task, FLAGS.input_file, FLAGS.columns)
+    return [rows.parse(row).value for row in rows]
 
 
 def lines_of(path):
@@ -66,34 +56,15 @@ def blocks_of(values):
         yield block
 
 
-def compare(prediction, row):
-    """Returns how far the numbers of a prediction and of an export's row are apart, and whether the rest is equal."""
-    if "probabilities" in row:
-        found = dict(zip(row["labels"], row["probabilities"]))
-        difference = max(abs(value - found[label]) for label, value in prediction["probabilities"].items())
-        return difference, row["label"] == prediction["label"]
-    if "types" in row:
-        found = list(zip(row["types"], row["begins"], row["ends"], row["texts"]))
-        expected = [tuple(each[name] for name in ("type", "begin", "end", "text")) for each in prediction["entities"]]
-        return 0.0, found == expected
-    if "answer" in row:
-        places = [-1 if prediction[name] is None else prediction[name] for name in ("begin", "end")]
-        best = prediction["nbest"][0]["score"] if prediction["nbest"] else row["score"]
-        is_same = [row["begin"], row["end"], row["answer"]] == [*places, prediction["text"]]
-        return abs(row["score"] - best), is_same
-    return abs(row["score"] - prediction["score"]), True
-
-
-def compare_export(export, inputs, predictions):
-    """Returns the largest difference of a number, and of how many inputs the rest differs."""
-    names, largest, num_others = export.signatures[DEFAULT]["inputs"], 0.0, 0
-    for block, expected in zip(blocks_of(inputs), blocks_of(predictions)):
-        columns = [block] if len(names) == 1 else list(zip(*block))
-        rows = rows_of(export.answer(DEFAULT, dict(zip(names, columns))))
-        for prediction, row in zip(expected, rows, strict=True):
-            difference, is_same = compare(prediction, row)
-            largest, num_others = max(largest, difference), num_others + (not is_same)
-    return largest, num_others
+def compare(answer, other):
+    """Returns how far the numbers of two answers are apart, and whether the rest of the second one is equal."""
+    if isinstance(other, float) and isinstance(answer, float):
+        return abs(answer - other), True
+    if isinstance(other, dict | list) and len(answer) >= len(other):
+        places = list(other) if isinstance(other, dict) else range(len(other))
+        differences, are_same = zip(*[compare(answer[place], other[place]) for place in places] or [(0.0, True)])
+        return max(differences), all(are_same)
+    return 0.0, answer == other
 
 
 def compare_pieces(tokenizer, texts):
@@ -115,14 +86,13 @@ def main(_):
     inputs = read_inputs(predictor.task)
     predictions = predictor.predict(inputs)
     print("| export | inputs | largest difference | other labels or places |\n|---|---:|---:|---:|")
-    is_in_litert = isinstance(predictor.task, Classification | Regression)
+    is_in_litert = issubclass(predictor.task.answer, ValueAnswer)
     for model_format in ("saved_model", "litert")[: 1 + is_in_litert]:
         with tempfile.TemporaryDirectory() as folder:
             export_model(FLAGS.model_dir, folder, model_format=model_format)
-            litert = find_litert(folder)
-            export = ExportedModel(folder) if litert is None else LiteRTExport(litert)
-            largest, num_others = compare_export(export, inputs, predictions)
-        print(f"| {model_format} | {len(inputs):,} | {largest:.1e} | {num_others:,} |", flush=True)
+            found = map(compare, predictions, albert_tf.load(folder).predict(inputs))
+            differences, are_same = zip(*found)
+        print(f"| {model_format} | {len(inputs):,} | {max(differences):.1e} | {are_same.count(False):,} |", flush=True)
     print("\n| texts | lines | other pieces or offsets |\n|---|---:|---:|")
     texts = (text for each in inputs for text in ([each] if isinstance(each, str) else each))
     paths = [path for pattern in FLAGS.text_files for path in sorted(glob.glob(pattern))]

@@ -20,7 +20,7 @@ from absl import app, flags, logging
 
 import albert_tf
 from albert_tf.serving import exporting
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.formats import open_export
 
 FLAGS = flags.FLAGS
 
@@ -62,7 +62,7 @@ def print_answers(folders):
 def print_times(folders):
     """Prints how long each export takes for texts of each length, as a part of float32's time."""
     line = " ".join(read_examples()[0][:1000])
-    models = {name: ExportedModel(folder) for name, folder in folders.items()}
+    models = {name: open_export(folder) for name, folder in folders.items()}
     for size in map(int, FLAGS.batches):
         for length in map(int, FLAGS.characters):
             asked = {"text": [line[:length]] * size}

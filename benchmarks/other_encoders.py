@@ -137,8 +137,9 @@ def litert_jobs(folder, work):
 
     task, model, _ = read_ours(folder, work)
     from albert_tf.litert.predictor import run
+
     from albert_tf.serving.loading import TrainedModel
-    from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
+    from albert_tf.serving.writers import to_litert, trace_for_ids
 
     trained = TrainedModel(model, None, work["max_seq_length"], task, folder, {})
     content = to_litert(trace_for_ids(trained), "float32")

@@ -23,8 +23,8 @@ import time
 import numpy as np
 from absl import app, flags
 
-from albert_tf.exports import DEFAULT, rows_of
-from albert_tf.litert import LiteRTExport, find_litert
+from albert_tf.asking.answers import DEFAULT, rows_of
+from albert_tf.serving.formats import open_export
 from benchmarks.machine import megabytes
 
 FLAGS = flags.FLAGS
@@ -70,17 +70,11 @@ def expected_answers():
         texts = [text for text in (line.strip() for _, line in zip(range(10 * _NUM_TEXTS), file)) if text]
     texts = list(dict.fromkeys(texts))[:_NUM_TEXTS]
     texts += [" ".join(texts[number : number + 100])[:5000] for number in range(_NUM_TEXTS // 10)]
-    folder = find_litert(FLAGS.model_dir)
-    if folder is not None:
-        model = LiteRTExport(folder)
-    else:
-        from albert_tf.serving.exported import ExportedModel
-
-        model = ExportedModel(FLAGS.model_dir)
+    model = open_export(FLAGS.model_dir)
     (name,) = model.signatures[DEFAULT]["inputs"]
     rows = []
     for begin in range(0, len(texts), 32):
-        rows += rows_of(model.answer(DEFAULT, {name: texts[begin : begin + 32]}))
+        rows += rows_of(model.compute(DEFAULT, {name: texts[begin : begin + 32]}))
     return dict(zip(texts, rows))
 
 

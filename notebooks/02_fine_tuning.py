@@ -297,15 +297,15 @@ display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probabilit
 # The export takes raw strings: it contains the tokenizer, and needs only tensorflow and tensorflow-text.
 
 # %%
-from albert_tf.exports import rows_of
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.asking.answers import rows_of
 from albert_tf.serving.exporting import export_model
+from albert_tf.serving.formats import open_export
 
 with clock("5 내보내기 · export"):
     target = os.path.join(WORK, "export_float32")
     shutil.rmtree(target, ignore_errors=True)
     version = pathlib.Path(export_model(os.path.join(WORK, "pretrained"), target))
-    export = ExportedModel(target)
+    export = open_export(target)
 size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
 display(table(("폴더 folder", "크기 size"), [(str(version), f"{size / 1e6:.1f} MB")]))
 
@@ -316,7 +316,7 @@ QUESTIONS = [
     "기대 안 했는데 의외로 괜찮았어요 ㅎㅎ",
     "재미없다는 말은 못 하겠네요",
 ]  # 여기에 내 문장을 넣으세요 · your own sentences here
-answers = rows_of(export.answer("serving_default", {"text": QUESTIONS}))
+answers = rows_of(export.compute("serving_default", {"text": QUESTIONS}))
 rows = [(text, f"{answer['label']} ({answer['probability']:.0%})") for text, answer in zip(QUESTIONS, answers)]
 display(table(("문장 sentence", "답 answer"), rows))
 

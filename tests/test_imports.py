@@ -29,22 +29,20 @@ MAY_IMPORT = {
     "plot_labels": "",
     "settings": "errors",
     "child_process": "",
-    "asked_texts": "errors text_encoding",
     "lacking_characters": "",
     "text_fields": "errors",
     "saved_datasets": "errors files",
-    "loaded_model": "errors asked_texts lacking_characters",
     "text_windows": "",
     "pair_truncation": "errors",
+    # What a model is asked and answers, without what computes.
+    "asking": f"{BASE} text_encoding settings cores lacking_characters pair_truncation",
     "corpus": f"{BASE} text_encoding verbosity progress_line text_fields saved_datasets",
     # None of these imports TensorFlow.
     "rows": "errors verbosity text_encoding file_errors files text_fields corpus",
-    "exports": f"{BASE} cores pair_truncation",
-    "litert": "errors json_types text_encoding files asked_texts lacking_characters loaded_model text_windows "
-    "pair_truncation exports",
-    "server": "errors text_encoding exports",
-    "batch_prediction": "errors files folder_lock json_types progress_line asked_texts loaded_model text_fields rows",
-    "tokenization": f"{BASE} quiet_tensorflow pair_truncation text_encoding lacking_characters progress_line",
+    "litert": "errors json_types text_encoding files asking lacking_characters text_windows pair_truncation",
+    "server": "errors text_encoding asking",
+    "batch_prediction": "errors text_encoding files folder_lock json_types progress_line asking text_fields rows",
+    "tokenization": f"{BASE} quiet_tensorflow asking pair_truncation text_encoding lacking_characters progress_line",
     "mentions": "errors files config tokenization",
     "pretraining_data": f"{BASE} quiet_tensorflow startup folder_lock progress_line child_process corpus rows "
     "tokenization mentions",
@@ -59,7 +57,7 @@ MAY_IMPORT = {
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
     "objectives training",
     "finetuning": f"{BASE} quiet_tensorflow settings verbosity folder_lock checkpoint_files "
-    "text_encoding plot_labels asked_texts "
+    "text_encoding plot_labels asking "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
     "interchange": f"{BASE} quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files tokenization "
@@ -67,15 +65,14 @@ MAY_IMPORT = {
     "objectives training "
     "finetuning",
     "serving": f"{BASE} quiet_tensorflow startup settings text_encoding folder_lock whole_folders "
-    "checkpoint_files asked_texts "
-    "shipped_files loaded_model text_fields exports rows litert tokenization modeling generation objectives training "
-    "finetuning",
+    "checkpoint_files asking shipped_files text_fields rows litert tokenization modeling generation objectives "
+    "training finetuning",
     "tpu": f"{BASE} quiet_tensorflow child_process pretraining_data modeling optimization objectives "
     "training finetuning",
     "runs": f"{BASE} quiet_tensorflow startup settings verbosity text_encoding cores folder_lock checkpoint_files "
-    "shipped_files asked_texts text_fields corpus rows tokenization mentions pretraining_data modeling objectives "
+    "shipped_files asking text_fields corpus rows tokenization mentions pretraining_data modeling objectives "
     "training trials pretraining finetuning interchange serving",
-    "api": "startup settings verbosity shipped_files asked_texts litert modeling finetuning interchange serving runs",
+    "api": "startup settings verbosity shipped_files asking modeling finetuning interchange serving runs",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -7,10 +7,10 @@ import pytest
 from tables import write_table
 from tiny_config import tiny_config
 
+from albert_tf.asking.cards import check_card
 from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError, describe, listed, quote, shorten
-from albert_tf.exports import check_card
 from albert_tf.files import name_in_folder, read_json
 from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
 from albert_tf.finetuning.choice_files import read_questions as read_choices

@@ -6,7 +6,7 @@ import os
 import types
 import typing
 
-from albert_tf.asked_texts import OPTIONS
+from albert_tf.asking.texts import OPTIONS
 from albert_tf.errors import InputError, shorten
 from albert_tf.rows.lines import decode, read_lines
 from albert_tf.rows.row_file import COLUMN_ENDINGS, JSON_ENDINGS, Row, RowFile

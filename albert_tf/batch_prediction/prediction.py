@@ -11,12 +11,13 @@ import os
 import time
 import warnings
 
+from albert_tf.asking.model import Model
 from albert_tf.batch_prediction.answer_files import TABLE_ENDING, Answer, read_answers, write_lines, write_table
+from albert_tf.batch_prediction.asked_texts import AskedTexts
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import empty, gfile_for, replacing, unfinished_path
 from albert_tf.folder_lock import hold
-from albert_tf.loaded_model import LoadedModel
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
 from albert_tf.rows.row_file import Row
@@ -66,7 +67,7 @@ def hold_output(output_file: str) -> collections.abc.Iterator[None]:
 
 
 def predict_file(
-    predictor: LoadedModel,
+    predictor: Model | AskedTexts,
     input_file: str,
     output_file: str,
     options: BatchOptions,
@@ -78,7 +79,7 @@ def predict_file(
     `write_table`.
 
     Args:
-        predictor: The model, which has `predict`.
+        predictor: What has `predict`.
         input_file: As for `InputRows`.
         output_file: Appears when all is done, and replaces what was there.
         options: How.

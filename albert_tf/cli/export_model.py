@@ -8,10 +8,12 @@ import dataclasses
 import os
 
 from albert_tf.interchange.foreign_folder import as_ours, format_of
-from albert_tf.serving.exported import read_card
-from albert_tf.serving.exporting import FORMATS, WEIGHT_TYPES, export_model
+from albert_tf.serving.exporting import export_model
+from albert_tf.serving.formats import FORMATS
 from albert_tf.settings import MODEL, Settings, setting
 from albert_tf.tokenization import SentencePieceTokenizer
+
+_WEIGHT_TYPES = tuple(dict.fromkeys(kind for each in FORMATS.values() for kind in each.weight_types))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,13 +27,13 @@ class ExportSettings(Settings):
     format: str = setting(
         "saved_model",
         "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
-        choices=FORMATS,
+        choices=tuple(FORMATS),
     )
     weights: str = setting(
         "float32",
         "Type in which large weights are stored, to make the export smaller: bfloat16 of a SavedModel, which is "
         "computed in, too; float16 or int8 of LiteRT.",
-        choices=WEIGHT_TYPES,
+        choices=_WEIGHT_TYPES,
     )
     spm_model_file: str | None = setting(None, "SentencePiece model, where --model_dir has no tokenizer.")
     do_lower_case: bool = setting(True, "With --spm_model_file: lower-case letters.")
@@ -64,7 +66,7 @@ def main(settings):
         path = export_model(model_dir, settings.output_dir, settings.weights, settings.format, tokenizer)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
-    for name, signature in read_card(path)["signatures"].items():
+    for name, signature in FORMATS[settings.format].read_card(path)["signatures"].items():
         print(f"  {name}({', '.join(signature['inputs'])}) returns {', '.join(signature['outputs'])}")
 
 

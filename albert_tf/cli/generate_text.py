@@ -7,12 +7,12 @@ import dataclasses
 import warnings
 
 import albert_tf
+from albert_tf.batch_prediction import AskedTexts
 from albert_tf.cli import answered_file, app, command
 from albert_tf.cli.answered_file import AnsweredFileSettings
 from albert_tf.errors import InputError
 from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.rows.bad_rows import counted
-from albert_tf.serving.generated_rows import GeneratedRows
 from albert_tf.settings import changed, setting
 from albert_tf.verbosity import tell
 
@@ -81,7 +81,7 @@ def main(settings):
     answered_file.answer(
         settings,
         answered_file.find_input(settings),
-        lambda: GeneratedRows(albert_tf.load(settings.model_dir), **options),
+        lambda: AskedTexts(albert_tf.load(settings.model_dir), "generate", **options),
         print_stopped_short,
         batches_per_part=_BATCHES_PER_PART,
     )

@@ -7,14 +7,12 @@ import sys
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
-from albert_tf.asked_texts import OPTIONS
+from albert_tf.asking.model import Model
+from albert_tf.asking.texts import MASK, OPTIONS
 from albert_tf.cli.commands import COMMANDS
 from albert_tf.errors import InputError
 from albert_tf.files import to_json
-from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
-
-MASK = "[MASK]"
 
 # What it says stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
@@ -104,7 +102,7 @@ def _check_is_for_pretrained(texts):
         )
 
 
-def answers(model: LoadedModel, texts: list[str], top_k: int | None = None, as_json: bool = False) -> list[str]:
+def answers(model: Model, texts: list[str], top_k: int | None = None, as_json: bool = False) -> list[str]:
     """Returns what a model says of texts, in lines."""
     fills_masks = "fill_mask" in model.abilities and any(MASK in text for text in texts)
     if not fills_masks and top_k is not None:

@@ -10,7 +10,7 @@ import dataclasses
 import albert_tf
 from albert_tf.cli import answered_file, command
 from albert_tf.cli.answered_file import AnsweredFileSettings
-from albert_tf.litert import find_litert
+from albert_tf.serving.formats import find_export
 from albert_tf.settings import changed, setting
 
 
@@ -40,8 +40,9 @@ SETTINGS = PredictSettings
 def main(settings):
     command.require_folder(settings, "model_dir")
     settings.require("input_file", "output_file")
-    paths = (settings.input_file, settings.output_file)
-    if find_litert(settings.model_dir) is None or any("://" in path for path in paths):
+    paths = (settings.model_dir, settings.input_file, settings.output_file)
+    found = None if any("://" in path for path in paths) else find_export(settings.model_dir)
+    if found is None or found.format.needs_tensorflow:
         from albert_tf.cli import app  # noqa: F401  (it keeps TensorFlow quiet at its start)
     input_file = answered_file.find_input(settings)
     answered_file.answer(settings, input_file, lambda: albert_tf.load(settings.model_dir))

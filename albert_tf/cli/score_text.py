@@ -8,10 +8,10 @@ import dataclasses
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
+from albert_tf.batch_prediction import AskedTexts
 from albert_tf.cli import answered_file, app
 from albert_tf.cli.answered_file import AnsweredFileSettings
 from albert_tf.errors import InputError
-from albert_tf.serving.scoring.asked_rows import ChosenRows, ScoredRows
 from albert_tf.serving.scoring.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
 from albert_tf.serving.scoring.queries import METHODS
@@ -83,7 +83,7 @@ def main(settings):
     answered_file.answer(
         settings,
         input_file,
-        lambda: ScoredRows(albert_tf.load(settings.model_dir), settings.method),
+        lambda: AskedTexts(albert_tf.load(settings.model_dir), "score", method=settings.method),
         batches_per_part=_BATCHES_PER_PART,
     )
 
@@ -106,7 +106,7 @@ def _label(settings, input_file):
     answered_file.answer(
         settings,
         input_file,
-        lambda: ChosenRows(albert_tf.load(settings.model_dir), **options),
+        lambda: AskedTexts(albert_tf.load(settings.model_dir), "choose", **options),
         print_accuracy,
         kept_columns={settings.label_field: GIVEN_LABEL},
         batches_per_part=_BATCHES_PER_PART,

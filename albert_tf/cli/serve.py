@@ -11,8 +11,8 @@ import re
 
 from albert_tf.cli import command
 from albert_tf.errors import InputError, with_extra
-from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.server.options import ServerOptions
+from albert_tf.serving.formats import find_export, need_export
 from albert_tf.settings import Settings, setting
 from albert_tf.startup import fast_import, import_tensorflow
 
@@ -65,7 +65,7 @@ SETTINGS = ServeSettings
 def main(settings):
     command.require_folder(settings, "model_dir")
     options = settings.server_options()
-    load = _import_export(settings.model_dir)
+    found = _find(settings.model_dir)
     try:
         from albert_tf.server.server import serve
     except ImportError as error:
@@ -73,24 +73,21 @@ def main(settings):
             "albert-tf serve needs uvicorn, starlette and prometheus_client "
             f"({error}); pip install {with_extra('serve')}"
         ) from error
-    model = load()
+    model = found.format.load_alone(found.folder)
     name = settings.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
         raise InputError(f"`model_name={name}`: a name consists of letters, digits, dots, dashes and underscores")
     serve(model, name, options)
 
 
-def _import_export(model_dir):
-    """Imports what the export needs, TensorFlow or LiteRT; returns a function that loads it."""
-    folder = find_litert(model_dir)
-    if folder is not None:
-        return lambda: LiteRTExport(folder)
-    # Not by `app`, whose products are the faster ones for batches, and not for single texts.
-    with fast_import():
-        import_tensorflow()
-    from albert_tf.serving.exported import load_alone
-
-    return lambda: load_alone(model_dir)
+def _find(model_dir):
+    """Returns the export in a folder; TensorFlow is imported where it needs it."""
+    found = None if "://" in model_dir else find_export(model_dir)
+    if found is None or found.format.needs_tensorflow:
+        # Not by `app`, whose products are the faster ones for batches, and not for single texts.
+        with fast_import():
+            import_tensorflow()
+    return found or need_export(model_dir)
 
 
 def _name_of(folder):

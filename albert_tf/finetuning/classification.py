@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.answers import LabelAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import listed, quote
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
@@ -33,6 +34,7 @@ class Classification(LabelledTextTask):
         doc_stride: Read long texts in windows; see `LabelledTextTask`.
     """
 
+    answer = LabelAnswer
     loss_name, label_name, label_type = "classification_loss", "label_ids", tf.int32
     metric_names = ("accuracy",)
     setting_types = MappingProxyType({"labels": list[str], **COLUMN_TYPES})
@@ -84,10 +86,7 @@ class Classification(LabelledTextTask):
         return log_probabilities(predictions, self.labels)
 
     def predict(self, examples, features, outputs):
-        return [
-            {"label": self.labels[row.argmax()], "probabilities": dict(zip(self.labels, map(float, row)))}
-            for row in self.probabilities(features, outputs)
-        ]
+        return list(map(self.answer(self.labels).of_values, self.probabilities(features, outputs)))
 
     def written_prediction(self, prediction):
         return prediction["label"]

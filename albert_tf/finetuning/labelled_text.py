@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import read_texts
+from albert_tf.asking.texts import read_texts
 from albert_tf.errors import InputError, listed, shorten
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.label_sets import looks_like_list

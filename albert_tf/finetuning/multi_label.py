@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.answers import LabelsAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json, write_json
@@ -49,6 +50,7 @@ class MultiLabel(LabelledTextTask):
         thresholds: Of each label, float32 [labels].
     """
 
+    answer = LabelsAnswer
     loss_name, label_name, label_type = "multi_label_loss", "label_values", tf.float32
     scores_predictions = True
     activations = (tf.math.sigmoid, sigmoid)
@@ -103,13 +105,7 @@ class MultiLabel(LabelledTextTask):
     def _decide(self, probabilities, thresholds=None):
         """Returns predictions, by the task's thresholds, or by others [N, labels]."""
         thresholds = np.broadcast_to(self.thresholds if thresholds is None else thresholds, probabilities.shape)
-        return [
-            {
-                "labels": [self.labels[number] for number in np.flatnonzero(row >= least)],
-                "probabilities": dict(zip(self.labels, map(float, row))),
-            }
-            for row, least in zip(probabilities, thresholds)
-        ]
+        return [self.answer(self.labels, least).of_values(row) for row, least in zip(probabilities, thresholds)]
 
     def decide_on_held_out(self, examples, predictions):
         """Settles on the threshold of each label with which its F1 is best."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asked_texts import OPTIONS
+from albert_tf.asking.texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
 from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabilities

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.answers import ScoreAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import quote
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
@@ -26,6 +27,7 @@ class Regression(LabelledTextTask):
         sigmoid: Whether the number is the sigmoid of what the head gives, as of cross-encoders from elsewhere.
     """
 
+    answer = ScoreAnswer
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
@@ -70,7 +72,7 @@ class Regression(LabelledTextTask):
         return {"scores": self._activation(model(batch, training=False)["logits"][:, 0])}
 
     def predict(self, examples, features, outputs):
-        return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
+        return list(map(self.answer().of_values, self.of_texts(outputs["scores"], features)))
 
     def written_prediction(self, prediction):
         return f"{prediction['score']:.4f}"

@@ -8,6 +8,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.answers import Answer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.dev_share import Key
@@ -54,6 +55,8 @@ class FinetuningTask(Objective):
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         soft_labels: How a teacher's answers are learnt; None where there is no teacher.
         answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
+        answer: How exports spell what it predicts; None for a task that can't be exported.
+        thresholds: From which probability on a text has each label, where it may have several.
         labels: What there is to tell apart, in the order of the model's outputs; none where it is something else.
         error_columns: What the list of mistakes holds of each, see `mistake`; empty for no list.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
@@ -72,7 +75,9 @@ class FinetuningTask(Objective):
     reads_beside_ids: bool = False
     soft_labels: SoftLabels | None = None
     answers_pieces: bool = False
+    answer: type[Answer] | None = None
     labels: tuple[str, ...] = ()
+    thresholds: collections.abc.Sequence[float] = ()
     error_columns: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()

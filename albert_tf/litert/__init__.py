@@ -3,8 +3,6 @@
 Nothing here imports TensorFlow, or what does.
 """
 
-from albert_tf.litert.export import LiteRTExport
-from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, find_litert
-from albert_tf.litert.predictor import LiteRTPredictor
+from albert_tf.litert.backend import LiteRTBackend
 
-__all__ = ["FAST_TOKENIZER_FILE", "LITERT_FILE", "LiteRTExport", "LiteRTPredictor", "find_litert"]
+__all__ = ["LiteRTBackend"]

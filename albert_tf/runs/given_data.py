@@ -10,7 +10,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import is_table
+from albert_tf.asking.texts import is_table
 from albert_tf.errors import InputError, describe, listed, quote
 from albert_tf.finetuning.entities.tags import entities_of, normalize_tag
 from albert_tf.rows.values import is_missing

@@ -12,7 +12,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
-from albert_tf.exports import Export, batches_at_once, rows_of
+from albert_tf.asking.answers import rows_of
+from albert_tf.asking.backend import Export
+from albert_tf.asking.cards import batches_at_once
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
 from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, ServerOptions, too_long_head
@@ -133,7 +135,7 @@ class Application:
     def _compute(self, signature, rows):
         """Computes a batch; its answers become JSON here, in a thread, for that of large ones takes long."""
         names = self._model.signatures[signature]["inputs"]
-        outputs = self._model.answer(signature, dict(zip(names, zip(*rows))))
+        outputs = self._model.compute(signature, dict(zip(names, zip(*rows))))
         return [protocol.row_as_json(row) for row in rows_of(outputs)]
 
     async def _metrics(self, _):

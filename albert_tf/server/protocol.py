@@ -8,7 +8,8 @@ import base64
 import json
 import typing
 
-from albert_tf.exports import DEFAULT, LENGTHS, Export
+from albert_tf.asking.answers import DEFAULT, LENGTHS
+from albert_tf.asking.backend import Export
 from albert_tf.server.options import RefusedError
 
 

@@ -16,8 +16,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
+from albert_tf.asking.backend import Export
 from albert_tf.errors import InputError
-from albert_tf.exports import Export
 from albert_tf.server.application import Application
 from albert_tf.server.options import MAX_HEAD_BYTES, RefusedError, ServerOptions, too_long_head
 
@@ -207,7 +207,7 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
     listener = listen(options)
     server = Server(Application(model, name, options))
     for signature, about in model.signatures.items():
-        model.answer(signature, dict.fromkeys(about["inputs"], _WARM_UP_TEXTS))
+        model.compute(signature, dict.fromkeys(about["inputs"], _WARM_UP_TEXTS))
     # uvicorn has handlers of its own while it serves, and at its end repeats the signal to those before.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)

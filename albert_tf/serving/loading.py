@@ -6,6 +6,7 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.asking.answers import FILL_MASK, FIND_REPLACED
 from albert_tf.checkpoint_files import (
     EVAL_RESULTS_FILE,
     CheckpointReader,
@@ -18,7 +19,6 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
 from albert_tf.finetuning.task import TEXTS_ARE_ASSUMED
 from albert_tf.json_types import check_types
-from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import (
@@ -31,6 +31,7 @@ from albert_tf.modeling.pretrained import (
 )
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.objectives import make_objective, usual_objective, what_was_learnt
+from albert_tf.serving.formats import find_export
 from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
@@ -38,6 +39,18 @@ from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import read_results
 
 _POOLER, _MASKED_LM_HEAD, _REPLACED_TOKEN_HEAD = "encoder/pooler/", "masked_lm_head/", "replaced_token_head/"
+
+_HEADS = {_MASKED_LM_HEAD: "guesses missing pieces", _REPLACED_TOKEN_HEAD: "finds replaced pieces"}
+
+# What a model must have been pre-trained to do for each ability: in one of these ways, with this head, in words.
+_ANY_PIECE = ("fills_masks", "predicts_next"), _MASKED_LM_HEAD, "tell how probable pieces are"
+_LEARNT = {
+    FILL_MASK: (("fills_masks",), _MASKED_LM_HEAD, "fill in what is missing"),
+    "generate": (("predicts_next",), _MASKED_LM_HEAD, "continue texts, as with objective=causal"),
+    "score": _ANY_PIECE,
+    "choose": _ANY_PIECE,
+    FIND_REPLACED: (("discriminates",), _REPLACED_TOKEN_HEAD, "find replaced pieces, as with objective=electra"),
+}
 
 # The tasks by what a run's settings call them.
 _KINDS = {kind.__name__: kind for kind in TASKS.values()}
@@ -74,24 +87,20 @@ class TrainedModel:
     encoder_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
     @property
-    def guesses_pieces(self) -> bool:
-        """Whether what guesses missing pieces was trained, and is here."""
-        return self.fills_masks and self._has_language_model
+    def abilities(self) -> tuple[str, ...]:
+        """What a pre-trained model can be asked, vectors aside."""
+        return tuple(ability for ability in _LEARNT if self.why_not(ability) is None)
 
-    @property
-    def scores_texts(self) -> bool:
-        """Whether it tells how probable pieces are, where they are masked or come next."""
-        return (self.fills_masks or self.predicts_next) and self._has_language_model
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether it tells which piece comes next, and so can go on with texts."""
-        return self.predicts_next and self._has_language_model
-
-    @property
-    def finds_replaced(self) -> bool:
-        """Whether it tells which pieces of a text were replaced, with a head that was trained."""
-        return self.discriminates and self._has(_REPLACED_TOKEN_HEAD)
+    def why_not(self, ability: str) -> str | None:
+        """Returns why a pre-trained model lacks an ability, a sentence without its subject; None if it does not."""
+        if ability not in _LEARNT:
+            return None
+        ways, head, learnt = _LEARNT[ability]
+        if not any(getattr(self, way) for way in ways):
+            return f"was not pre-trained to {learnt}, and so it has no {ability}"
+        if self.task is not None or not self._has(head):
+            return f"has no {head.rstrip('/')}, which {_HEADS[head]}"
+        return None
 
     @property
     def pools(self) -> bool:
@@ -102,10 +111,6 @@ class TrainedModel:
     def discriminates(self) -> bool:
         """Whether it is ELECTRA's discriminator."""
         return isinstance(self.model, AlbertForReplacedTokens)
-
-    @property
-    def _has_language_model(self):
-        return self.task is None and self._has(_MASKED_LM_HEAD)
 
     def _has(self, head):
         return not any(name.startswith(head) for name in self.untrained)
@@ -215,15 +220,10 @@ def _objective_of(settings, folder):
 
 
 def _refuse_export(folder):
-    """Checks that a folder without a run is no export that can't be asked: ONNX, or a SavedModel without its card."""
-    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
-    places = [folder, *(os.path.join(folder, name) for name in names if name.rstrip("/").isdecimal())]
-    paths = [os.path.join(place, name) for place in places for name in (SAVED_MODEL_FILE, ONNX_FILE)]
-    found = next(filter(tf.io.gfile.exists, paths), None)
+    """Checks that a folder without a run is no export, which nothing but answers can be had of."""
+    found = find_export(folder)
     if found is not None:
-        raise InputError(
-            f"{found} can't be used in this way (docs/serving.md says how); name the folder that it was exported from"
-        )
+        raise found.format.refusal(found.folder)
 
 
 def _with_weights(model, checkpoint, source):

@@ -2,15 +2,15 @@
 
 import gradio as gr
 
-from albert_tf.asked_texts import OPTIONS
+from albert_tf.asking.model import Model
+from albert_tf.asking.texts import OPTIONS
 from albert_tf.errors import InputError
-from albert_tf.loaded_model import LoadedModel
 
 # What a model may be asked on the page: the first of these that it can.
 _ASKED = ("predict", "fill_mask", "generate", "find_replaced")
 
 
-def build_page(model: LoadedModel, name: str) -> gr.Interface:
+def build_page(model: Model, name: str) -> gr.Interface:
     """Returns the page of a model, which it calls by a name; raises InputError if the model gives vectors alone."""
     ability = next((each for each in _ASKED if each in model.abilities), None)
     if ability is None:

@@ -7,11 +7,13 @@ import re
 
 import numpy as np
 
+from albert_tf.asking.texts import MASK
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_text, write_text
 from albert_tf.pair_truncation import ODD_TO_SECOND, check_truncation
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PAD, UNK, CLS, SEP = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
+SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
 # Of a file of UTF-8; a carriage return at the end of a line is part of the break.
 _NOT_IN_A_LINE = re.compile("[\n\ud800-\udfff]|\r$")

@@ -7,7 +7,7 @@ import pytest
 from tables import write_table
 from tiny_config import tiny_config
 
-from albert_tf.asked_texts import TextTask
+from albert_tf.asking.texts import TextTask
 from albert_tf.batch_prediction import BatchOptions, InputRows, predict_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from albert_tf.errors import with_extra
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.formats import open_export
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TEXTS = ["좋다", "", "정말 재미있는 영화 " * 20, "\x00 ㅋㅋ 👩‍🚀"]
@@ -79,7 +79,7 @@ def server(start):
 
 
 def expected_rows(exported_classifier, texts):
-    outputs = ExportedModel(exported_classifier).answer("serving_default", {"text": texts})
+    outputs = open_export(exported_classifier).compute("serving_default", {"text": texts})
     return [(label.decode(), probability) for label, probability in zip(outputs["label"], outputs["probability"])]
 
 

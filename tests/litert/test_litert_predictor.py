@@ -13,21 +13,21 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
+from albert_tf.asking.answers import rows_of
+from albert_tf.asking.cards import FAST_TOKENIZER_FILE
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
-from albert_tf.exports import rows_of
 from albert_tf.files import sha256_of
-from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
+from albert_tf.finetuning import Classification, MultiLabel, Regression
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.modeling.kernels.gelu import gelu_erf
 from albert_tf.pair_truncation import TRUNCATIONS
 from albert_tf.serving import exporting
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.formats import FORMATS, find_export, open_export
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
 from albert_tf.serving.signatures.text_inputs import TextInputs
+from albert_tf.serving.writers import to_litert, trace_for_ids
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_tokenizers
 from albert_tf.tokenization.model_inputs import pack_segments
@@ -70,33 +70,12 @@ def litert():
     return pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
 
 
-def check_export(folder, saved_model, inputs):
-    """Checks that a server gets the same from both."""
-    found = LiteRTExport(find_litert(folder))
-    assert found.version == saved_model.version == 1
-    assert found.signatures == saved_model.signatures
-    expected = saved_model.answer("serving_default", inputs)
-    in_bytes = {name: [text.encode() for text in texts] for name, texts in inputs.items()}
-    for row, other in zip(rows_of(found.answer("serving_default", in_bytes)), rows_of(expected), strict=True):
-        assert list(row) == list(other)
-        for name, value in row.items():
-            is_text = name in ("label", "labels")
-            assert value == (other[name] if is_text else pytest.approx(other[name], rel=1e-5, abs=1e-5))
-
-
 @pytest.mark.slow
-def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
+def test_export_is_redeployed_and_asked_without_tensorflow(litert, export, config, tmp_path):
     task = Classification(config, ("나쁨", "좋음", "보통"))
-    saved_model = ExportedModel(export(task, model_format="saved_model"))
-    expected = saved_model.answer("serving_default", {"text": TEXTS})
     folder = export(task, model_format="litert")
     predictor = albert_tf.load(folder)
     found = predictor.predict(TEXTS, batch_size=3)
-    assert [each["label"].encode() for each in found] == expected["label"].tolist()
-    assert [list(each["probabilities"]) for each in found] == [["나쁨", "좋음", "보통"]] * len(TEXTS)
-    probabilities = [list(each["probabilities"].values()) for each in found]
-    np.testing.assert_allclose(probabilities, expected["probabilities"], atol=1e-5)
-    check_export(folder, saved_model, {"text": TEXTS})
     assert predictor.predict([]) == []
     with pytest.raises(InputError, match="input 1 must be a string"):
         predictor.predict(["좋다", None])
@@ -105,8 +84,8 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     other = pathlib.Path(shutil.copytree(folder, tmp_path / "redeployed"))
     served = albert_tf.load(other)
     (other / "1" / "model.tflite").write_bytes(b"another model")
-    while not served._idle.empty():
-        served._idle.get()
+    while not served.backend._idle.empty():
+        served.backend._idle.get()
     assert served.predict(TEXTS, batch_size=1) == predictor.predict(TEXTS, batch_size=1)
     with pytest.raises(InputError, match=r"model.tflite is damaged, or not the one that was exported with"):
         albert_tf.load(other)
@@ -126,43 +105,6 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == found[0]["label"]
-
-
-@pytest.mark.slow
-def test_several_labels_are_those_of_the_saved_model(litert, export, config):
-    task = MultiLabel(config, ("나쁨", "좋음", "보통"))
-    folder = export(task, model_format="litert")
-    card_path = pathlib.Path(find_litert(folder)) / "model_card.json"
-    card = json.loads(card_path.read_text())
-    assert card["thresholds"] == [0.5] * 3
-    probabilities = [list(each["probabilities"].values()) for each in albert_tf.load(folder).predict(TEXTS)]
-    task.thresholds = np.sort(probabilities, axis=0)[[-1, 2, 3], range(3)].astype(np.float32) + np.float32(1e-4)
-    card_path.write_text(json.dumps({**card, "thresholds": task.thresholds.tolist()}))
-    saved_model = ExportedModel(export(task, model_format="saved_model"))
-    expected = [row["labels"] for row in rows_of(saved_model.answer("serving_default", {"text": TEXTS}))]
-    assert len({len(labels) for labels in expected}) > 1
-    assert [each["labels"] for each in albert_tf.load(folder).predict(TEXTS)] == expected
-    check_export(folder, saved_model, {"text": TEXTS})
-    del card["thresholds"]
-    for changes in ({"thresholds": [0.5]}, {}):
-        card_path.write_text(json.dumps({**card, **changes}))
-        with pytest.raises(InputError, match="thresholds"):
-            albert_tf.load(folder)
-
-
-@pytest.mark.slow
-def test_pairs_get_the_numbers_of_the_saved_model(litert, export, config):
-    task = Regression(config, PAIRS)
-    inputs = {"text": TEXTS, "text_pair": TEXTS[1:] + TEXTS[:1]}
-    saved_model = ExportedModel(export(task, model_format="saved_model"))
-    expected = saved_model.answer("serving_default", inputs)["score"]
-    folder = export(task, model_format="litert")
-    check_export(folder, saved_model, inputs)
-    predictor = albert_tf.load(folder)
-    found = [each["score"] for each in predictor.predict(list(zip(*inputs.values())))]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match="input 0 must be a tuple of two strings, as this task reads pairs"):
-        predictor.predict(["좋다"])
 
 
 @pytest.mark.parametrize("num_texts", [1, 2])
@@ -231,17 +173,16 @@ def test_texts_are_cut_as_in_the_graph(sample_tokenizer, truncation):
 
 
 def test_newest_version_is_found(tmp_path):
-    assert find_litert(tmp_path) is None
-    assert find_litert("gs://bucket/run") is None
+    assert find_export(tmp_path) is None
     for version in ("2", "10", "notes"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "model.tflite").touch()
-    assert find_litert(tmp_path) == str(tmp_path / "10")
-    assert find_litert(tmp_path / "2") == str(tmp_path / "2")
+    assert find_export(tmp_path) == (FORMATS["litert"], str(tmp_path / "10"))
+    assert find_export(tmp_path / "2") == (FORMATS["litert"], str(tmp_path / "2"))
     # A SavedModel that was exported later is not passed over for an older model.
     (tmp_path / "11").mkdir()
     (tmp_path / "11" / "saved_model.pb").touch()
-    assert find_litert(tmp_path) is None and find_litert(tmp_path / "11") is None
+    assert find_export(tmp_path) == (FORMATS["saved_model"], str(tmp_path / "11"))
 
 
 def test_what_needs_tensorflow_is_said(tmp_path):
@@ -252,18 +193,18 @@ def test_what_needs_tensorflow_is_said(tmp_path):
             albert_tf.load(tmp_path)
         return str(error.value)
 
-    assert message().startswith(f"can't read the model card {tmp_path}/model_card.json: ")
+    assert message().startswith(f"{tmp_path}/model.tflite can't be used in this way")
     card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "files": {"a": "0"}}
     card["config"] = tiny_config().to_dict()
-    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": Entities.__name__}))
+    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": "Entities", "answer": "entities"}))
     assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")
-    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": "Classification"}))
+    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": "Classification", "answer": "label"}))
     assert message().startswith(f"{tmp_path} has no fast_tokenizer.json: its tokenizer is one that")
 
 
 @pytest.mark.slow
 def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
-    folder = pathlib.Path(shutil.copytree(find_litert(export_classifier("litert")), tmp_path / "copy"))
+    folder = pathlib.Path(shutil.copytree(find_export(export_classifier("litert")).folder, tmp_path / "copy"))
     tokenizer, card = folder / FAST_TOKENIZER_FILE, folder / "model_card.json"
     whole, values = tokenizer.read_text(encoding="utf-8"), json.loads(card.read_text(encoding="utf-8"))
     tokenizer.write_text(whole.replace('"lowercase":true', '"lowercase":false', 1) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from albert_tf.asked_texts import TextTask
+from albert_tf.asking.texts import TextTask
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, to_json, write_json

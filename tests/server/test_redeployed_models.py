@@ -14,8 +14,7 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.finetuning import Classification
-from albert_tf.litert import LiteRTExport, find_litert
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.formats import open_export
 
 SHIPPED = pathlib.Path(__file__).resolve().parent.parent.parent / "models" / "albert_ko_small"
 TEXTS = ["좋다", "", "정말 재미있는 영화 " * 20, "ㅋㅋ 👩‍🚀"]
@@ -102,10 +101,9 @@ def deployed(export_task, sample_tokenizer, tmp_path):
 
 
 def load_served(folder, model_format):
-    if model_format == "saved_model":
-        return ExportedModel(folder)
-    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
-    return LiteRTExport(find_litert(folder))
+    if model_format == "litert":
+        pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    return open_export(folder)
 
 
 @pytest.mark.slow

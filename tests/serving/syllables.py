@@ -3,8 +3,9 @@
 import tensorflow as tf
 from tiny_config import tiny_config
 
+from albert_tf.asking.model import Model
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.serving import PretrainedModel, pretrained_model
+from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -21,5 +22,4 @@ def make_model(patch, tokenizer, num_positions, **learnt):
     for variable in model.trainable_variables:
         variable.assign(variable + tf.random.normal(variable.shape, stddev=0.3))
     found = TrainedModel(model, tokenizer, num_positions, None, "model.ckpt-1", {}, **learnt)
-    patch.setattr(pretrained_model, "load_trained", lambda *_: found)
-    return PretrainedModel("tiny")
+    return Model(FolderBackend(found, "tiny"))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.exports import DEFAULT
+from albert_tf.asking.answers import DEFAULT
 from albert_tf.finetuning import Entities, QuestionAnswering
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.formats import open_export
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def decoded(value):
 
 
 def assert_same(found, folder, columns):
-    expected = ExportedModel(folder).answer(DEFAULT, columns)
+    expected = open_export(folder).compute(DEFAULT, columns)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         if values.dtype == object:

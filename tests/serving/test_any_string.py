@@ -16,9 +16,8 @@ from asked_models import (
     MAX_SEQ_LENGTH,
     answers_of,
     as_strings,
-    assert_same_answers,
-    assert_same_entities,
-    assert_same_labels,
+    assert_same,
+    graph_predictions_of,
     cut,
     features_of,
     predictions_of,
@@ -98,23 +97,19 @@ class Asked:
     def __init__(self, kind, config, tokenizer):
         self._reads_pairs = not isinstance(kind, str)
         if self._reads_pairs:
-            model = trained(kind(config, WindowOptions(16, 6)), tokenizer, max_seq_length=48)
-            self._check = assert_same_answers
+            self._model = trained(kind(config, WindowOptions(16, 6)), tokenizer, max_seq_length=48)
         elif kind == "labels":
-            model, self._check = (
-                trained(Classification(config, ("나쁨", "좋음", "보통")), tokenizer),
-                assert_same_labels,
-            )
+            self._model = trained(Classification(config, ("나쁨", "좋음", "보통")), tokenizer)
         else:
-            model, self._check = trained(Entities(config, ("PS", "LC"), kind), tokenizer), assert_same_entities
-        self._model, self._ask = model, answers_of(model)
+            self._model = trained(Entities(config, ("PS", "LC"), kind), tokenizer)
+        self._ask = graph_predictions_of(self._model)
 
     def predict(self, texts):
         return predictions_of(self._model, list(zip(texts[::-1], texts)) if self._reads_pairs else texts, 64)
 
     def check(self, texts, predictions):
         """Checks that the export's graph says the same."""
-        self._check(self._ask(*[texts[::-1], texts] if self._reads_pairs else [texts]), predictions, texts)
+        assert_same(self._ask(*[texts[::-1], texts] if self._reads_pairs else [texts]), predictions, texts)
 
 
 @pytest.fixture(

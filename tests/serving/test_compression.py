@@ -15,9 +15,9 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving import compression, exporting
 from albert_tf.serving.compression import PackedWeight
-from albert_tf.serving.exported import ExportedModel, read_card
+from albert_tf.serving.formats import find_export, open_export
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.other_runtimes import trace_for_ids
+from albert_tf.serving.writers import trace_for_ids
 
 TEXTS = ["좋다", "", "정말 재미있는 영화였다 " * 3]
 
@@ -64,6 +64,11 @@ def bytes_of(folder):
     return sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(folder) for name in names)
 
 
+def read_card(folder):
+    found = find_export(folder)
+    return found.format.read_card(found.folder)
+
+
 def test_kernels_are_read_in_bfloat16_and_rows_of_tables_added_in_float32():
     values = np.random.default_rng(0).normal(size=[40, 50]).astype(np.float32)
     # A bfloat16 is the upper half of a float32, to the nearest, of two the even one.
@@ -82,7 +87,7 @@ def test_few_weights_are_constants_and_many_are_variables(export, config, monkey
         """Returns how many variables of weights an export has, and what it answers."""
         folder = export(Classification(config, ("나쁨", "좋음")))
         names = [name for name, _ in tf.train.list_variables(os.path.join(folder, "variables", "variables"))]
-        answers = ExportedModel(folder).answer("serving_default", {"text": TEXTS})
+        answers = open_export(folder).compute("serving_default", {"text": TEXTS})
         return sum("weights/" in name for name in names), answers["probabilities"]
 
     num_tables, found = exported()
@@ -98,7 +103,7 @@ def test_smaller_export_answers_as_its_rounded_weights_do(export, config):
         """Returns the size of an export's variables, and what it answers."""
         folder = export(Classification(config, ("나쁨", "좋음")), weight_type=weight_type)
         assert read_card(folder)["weights"] == weight_type
-        answers = ExportedModel(folder).answer("serving_default", {"text": TEXTS})
+        answers = open_export(folder).compute("serving_default", {"text": TEXTS})
         return bytes_of(os.path.join(folder, "variables")), answers["probabilities"]
 
     _, expected = exported("float32")
@@ -116,10 +121,10 @@ def test_bfloat16_is_computed_in_and_not_seen_from_outside(export, config, monke
     monkeypatch.setattr(compression, "_MAX_CONSTANT_BYTES", most_constant_bytes)
     tasks = Classification(config, ("나쁨", "좋음")), Entities(config, ("B-PS", "I-PS", "O")), QuestionAnswering(config)
     for task, inputs in zip(tasks, ([TEXTS], [TEXTS], [TEXTS, TEXTS[::-1]])):
-        small = ExportedModel(export(task, weight_type="bfloat16"))
-        assert _output_dtypes(small) == _output_dtypes(ExportedModel(export(task)))
+        small = open_export(export(task, weight_type="bfloat16"))
+        assert _output_dtypes(small) == _output_dtypes(open_export(export(task)))
         assert _product_dtypes(small)[tf.bfloat16] >= 4  # heads stay in float32
-        small.answer("serving_default", dict(zip(small.signatures["serving_default"]["inputs"], inputs)))
+        small.compute("serving_default", dict(zip(small.signatures["serving_default"]["inputs"], inputs)))
 
 
 @pytest.mark.slow
@@ -128,9 +133,9 @@ def test_vectors_of_a_model_that_computes_in_bfloat16_are_float32(export, config
     for weight_type, dtype in (("float32", "float32"), ("bfloat16", "mixed_bfloat16")):
         tf.keras.utils.set_random_seed(1)
         folders.append(export(AlbertForPreTraining(config, dtype=dtype), weight_type=weight_type))
-    full, small = map(ExportedModel, folders)
+    full, small = map(open_export, folders)
     assert _output_dtypes(small) == _output_dtypes(full)
-    expected, found = (model.answer("serving_default", {"text": TEXTS})["mean"] for model in (full, small))
+    expected, found = (model.compute("serving_default", {"text": TEXTS})["mean"] for model in (full, small))
     np.testing.assert_allclose(found, expected, atol=0.1)
 
 
@@ -146,10 +151,10 @@ def test_nothing_of_a_killed_export_is_in_the_next_one(export, config, tmp_path)
 @pytest.mark.slow
 def test_exports_that_are_loaded_together_keep_their_weights(export, config):
     folders = [export(Classification(config, ("나쁨", "좋음")), weight_type="bfloat16", seed=seed) for seed in (1, 2)]
-    alone = [ExportedModel(folder).answer("serving_default", {"text": TEXTS})["probabilities"] for folder in folders]
-    together = [ExportedModel(folder) for folder in folders]
+    alone = [open_export(folder).compute("serving_default", {"text": TEXTS})["probabilities"] for folder in folders]
+    together = [open_export(folder) for folder in folders]
     for model, expected in zip(together, alone):
-        np.testing.assert_array_equal(model.answer("serving_default", {"text": TEXTS})["probabilities"], expected)
+        np.testing.assert_array_equal(model.compute("serving_default", {"text": TEXTS})["probabilities"], expected)
     assert np.abs(alone[0] - alone[1]).max() > 0.01
 
 
@@ -159,7 +164,7 @@ def test_all_signatures_of_a_pretrained_model_share_packed_weights(export, confi
     size = 4 * model.count_params()
     small = export(model, weight_type="bfloat16")
     assert bytes_of(os.path.join(small, "variables")) < 0.65 * size
-    assert list(ExportedModel(small).signatures) == ["serving_default", "pieces", "fill_mask"]
+    assert list(open_export(small).signatures) == ["serving_default", "pieces", "fill_mask"]
 
 
 def ids_of(tokenizer, texts):
@@ -233,10 +238,10 @@ def test_onnx_computes_what_the_model_does(export, config, sample_tokenizer, mak
 def test_what_can_not_be_converted_is_said(export, config):
     with pytest.raises(InputError, match="a model fine-tuned for MultipleChoice can't be exported to other runtimes"):
         export(MultipleChoice(config, 3), model_format="litert")
-    with pytest.raises(InputError, match="`format=onnx` works only with `weights=float32`, not int8"):
+    with pytest.raises(InputError, match="`format=onnx` can't store `weights=int8`; use float32, or `format=litert`, which can"):
         export(Classification(config, ("a", "b")), model_format="onnx", weight_type="int8")
     for weight_type in ("float16", "int8"):
-        with pytest.raises(InputError, match=f"`format=saved_model` can't store `weights={weight_type}`; use bfloat16"):
+        with pytest.raises(InputError, match=f"`format=saved_model` can't store `weights={weight_type}`; use float32 or bfloat16, or `format=litert`"):
             export(Classification(config, ("a", "b")), weight_type=weight_type)
-    with pytest.raises(InputError, match="`format=litert` can't store `weights=bfloat16`; use float16"):
+    with pytest.raises(InputError, match="`format=litert` can't store `weights=bfloat16`; use float32 or float16 or int8, or `format=saved_model`"):
         export(Classification(config, ("a", "b")), model_format="litert", weight_type="bfloat16")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import albert_tf
+from albert_tf.asking.model import ABILITIES, Model
 from albert_tf.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
-from albert_tf.serving import ExportedPredictor, Predictor, PretrainedModel
 from albert_tf.serving.exporting import export_model
 
 SHIPPED = "models/albert_ko_small"
@@ -32,7 +32,7 @@ def check_same_guesses(found, expected):
 
 def test_shipped_model_is_found_from_anywhere(tmp_path, monkeypatch, shipped):
     monkeypatch.chdir(tmp_path)
-    assert isinstance(albert_tf.load(SHIPPED), PretrainedModel)
+    assert albert_tf.load(SHIPPED).abilities == shipped.abilities
     assert shipped.abilities == ("fill_mask", "score", "choose", "encode", "similarity")
 
 
@@ -59,7 +59,7 @@ def test_only_vectors_that_were_taught_are_compared_without_a_warning(recwarn):
 @pytest.mark.slow
 def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped, shipped):
     found = albert_tf.load(exported_shipped)
-    assert isinstance(found, ExportedPredictor) and found.abilities == ("fill_mask", "encode", "similarity")
+    assert found.abilities == ("fill_mask", "encode", "similarity")
     check_same_guesses(found.fill_mask(MASKED, top_k=3), shipped.fill_mask(MASKED, top_k=3))
     for pooling in ("mean", "first", "last"):
         np.testing.assert_allclose(found.encode(TEXTS, pooling), shipped.encode(TEXTS, pooling), atol=2e-5)
@@ -83,7 +83,6 @@ def test_folder_of_transformers_is_asked_as_the_one_it_was_made_of(tmp_path, shi
     folder = tmp_path / "theirs"
     convert_checkpoint("albert_tf", "huggingface", SHIPPED, str(folder))
     found = albert_tf.load(folder)
-    assert isinstance(found, PretrainedModel)
     check_same_guesses(found.fill_mask(MASKED), shipped.fill_mask(MASKED))
     np.testing.assert_allclose(found.encode(TEXTS), shipped.encode(TEXTS), atol=1e-5)
     with pytest.raises(InputError, match=f"{folder} was pre-trained and not fine-tuned"):
@@ -115,15 +114,12 @@ def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, shipped):
     assert albert_tf.load(tmp_path / "served").abilities == ("encode", "similarity")
 
 
-@pytest.mark.parametrize("model", [Predictor, ExportedPredictor])
-def test_every_ability_is_there_or_refused(model):
-    assert all(hasattr(model, name) for name in ("fill_mask", "score", "choose", "encode", "similarity", "predict"))
+def test_every_ability_is_a_method():
+    assert all(callable(getattr(Model, name)) for name in ABILITIES)
 
 
 def test_model_says_what_it_is(shipped):
-    assert repr(shipped).startswith(
-        "<PretrainedModel: "
-    ) and "has fill_mask, score, choose, encode, similarity>" in repr(shipped)
+    assert repr(shipped).startswith("<Model: ") and "has fill_mask, score, choose, encode, similarity>" in repr(shipped)
 
 
 def test_table_is_no_list_of_texts(shipped):

@@ -15,9 +15,10 @@ import gradio as gr
 import gradio_client
 
 import albert_tf
+from albert_tf.asking.model import Model
 from albert_tf.errors import InputError, with_extra
 from albert_tf.finetuning import MultipleChoice
-from albert_tf.serving import predictor
+from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.playground import build_page
 
@@ -36,12 +37,11 @@ def test_exports_are_asked_for_their_labels(export_classifier, exported_classifi
 
 
 @pytest.mark.slow
-def test_model_that_chooses_is_asked_with_an_option_a_line(monkeypatch, sample_tokenizer):
+def test_model_that_chooses_is_asked_with_an_option_a_line(sample_tokenizer):
     tf.keras.utils.set_random_seed(1)
     task = MultipleChoice(tiny_config(len(sample_tokenizer), initializer_range=0.5), num_choices=3)
     trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
-    monkeypatch.setattr(predictor, "load_finetuned", lambda *_: trained)
-    model = predictor.Predictor("nowhere")
+    model = Model(FolderBackend(trained, "nowhere"))
     page, texts = build_page(model, ""), ["민수는 어제 시장에 갔다.", "민수는 어제 어디에 갔나?"]
     assert [box.label for box in page.input_components] == ["passage", "question", "options, one per line"]
     _, answer = page.fn(*texts, "학교\n시장\n집")
@@ -51,15 +51,14 @@ def test_model_that_chooses_is_asked_with_an_option_a_line(monkeypatch, sample_t
 
 
 def test_model_that_gives_vectors_alone_has_no_page():
-    class Encoder(albert_tf.loaded_model.LoadedModel):
-        abilities = ("encode", "similarity")
-        _described = None
+    class Encoder:
+        abilities, encoder_settings = ("encode", "similarity"), {}
 
-        def cannot(self, ability):
-            return InputError(f"no {ability}")
+        def refusal(self, ability):
+            return f"no {ability}"
 
     with pytest.raises(InputError, match="no predict"):
-        build_page(Encoder(), "")
+        build_page(Model(Encoder()), "")
 
 
 def test_missing_library_is_named(run_script, monkeypatch):

@@ -6,23 +6,20 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.serving import PretrainedModel
 
 TEXTS = ["정말 재밌어요", "", "배우들의 연기가 훌륭하고 " * 8, "시간이 아깝다 ㅠㅠ"]
 
 
 @pytest.fixture(scope="module")
 def model():
-    found = albert_tf.load("models/albert_ko_small")
-    assert isinstance(found, PretrainedModel)
-    return found
+    return albert_tf.load("models/albert_ko_small")
 
 
 def states_of(model, text):
     """Returns the last states of one text, without padding: float32 [S, H]."""
     vocabulary = model.tokenizer.vocabulary
     ids = [vocabulary.id_of("[CLS]"), *model.tokenizer.encode(text).ids[1:-1], vocabulary.id_of("[SEP]")]
-    return model.model.encoder({"input_ids": tf.constant([ids])})["sequence_output"][0].numpy()
+    return model.backend.trained.model.encoder({"input_ids": tf.constant([ids])})["sequence_output"][0].numpy()
 
 
 @pytest.mark.slow
@@ -34,7 +31,7 @@ def test_vectors_are_means_of_the_states_of_pieces(model):
         np.testing.assert_allclose(found["mean"][row], pieces.astype(float).mean(axis=0), atol=1e-5)
         np.testing.assert_allclose(found["first"][row], states[0], atol=1e-5)
         np.testing.assert_allclose(found["last"][row], pieces[-1], atol=1e-5)
-    assert found["mean"].dtype == np.float32 and model.encode([]).shape == (0, model.model.config.hidden_size)
+    assert found["mean"].dtype == np.float32 and model.encode([]).shape == (0, model.backend.trained.config.hidden_size)
 
 
 def test_many_texts_are_encoded_as_each_alone(model):
@@ -54,7 +51,7 @@ def test_masks_get_the_most_probable_pieces_in_order(model):
         ids.append(vocabulary.id_of("[SEP]"))
         positions = [place for place, each in enumerate(ids) if each == vocabulary.id_of("[MASK]")]
         inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
-        logits = model.model(inputs)["masked_lm_logits"][0].numpy().astype(float)
+        logits = model.backend.trained.model(inputs)["masked_lm_logits"][0].numpy().astype(float)
         probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
         probabilities /= probabilities.sum(axis=-1, keepdims=True)
         for guesses, of_mask in zip(of_text, probabilities, strict=True):

@@ -4,7 +4,7 @@ import re
 import typing
 
 import pytest
-from asked_models import answers_of, assert_same_answers, assert_same_entities, predictions_of, trained
+from asked_models import assert_same, graph_predictions_of, predictions_of, trained
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tiny_config import tiny_config
@@ -111,7 +111,7 @@ def test_entities_stay_where_they_were(kind, config, form):
                 assert not around.strip(), each
         count += len(entities)
     assert count > len(texts)
-    assert_same_entities(answers_of(asked)(texts), found, texts)
+    assert_same(graph_predictions_of(asked)(texts), found, texts)
 
 
 def test_answers_stay_where_they_were(kind, config):
@@ -126,4 +126,4 @@ def test_answers_stay_where_they_were(kind, config):
             found_there = each.kept_in(prediction["begin"], prediction["end"])
             assert found_there == unchanged.kept_in(plain["begin"], plain["end"]), each
             assert prediction["text"] == each.text[prediction["begin"] : prediction["end"]]
-    assert_same_answers(answers_of(asked)(texts[::-1], texts), found, texts)
+    assert_same(graph_predictions_of(asked)(texts[::-1], texts), found, texts)

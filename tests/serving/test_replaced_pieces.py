@@ -9,14 +9,13 @@ from asked_models import MAX_SEQ_LENGTH, answers_of, features_of
 from tiny_config import tiny_config
 
 import albert_tf
+from albert_tf.asking.answers import rows_of
 from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.errors import InputError
-from albert_tf.exports import rows_of
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.serving.exporting import export_model
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.pretrained_abilities import lacking_abilities, why_lacking
 from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
 TEXTS = ["오늘은 맑다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다. " * 3, "", "ㅋㅋㅋㅋ ＡＢＣ", " \t "]
@@ -87,8 +86,8 @@ def test_discriminator_without_its_head_says_so(asked):
     headless = asked.__class__(
         asked.model, asked.tokenizer, MAX_SEQ_LENGTH, None, "", {}, frozenset(["replaced_token_head/dense/kernel"])
     )
-    assert "find_replaced" in lacking_abilities(headless) and "find_replaced" not in lacking_abilities(asked)
-    assert why_lacking(headless, "find_replaced") == "has no replaced_token_head, which finds replaced pieces"
+    assert "find_replaced" not in headless.abilities and "find_replaced" in asked.abilities
+    assert headless.why_not("find_replaced") == "has no replaced_token_head, which finds replaced pieces"
 
 
 def test_discriminator_of_transformers_says_the_same(sample_tokenizer, tmp_path):

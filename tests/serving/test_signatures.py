@@ -9,8 +9,6 @@ from asked_models import (
     MAX_SEQ_LENGTH,
     answers_of,
     as_strings,
-    assert_same_answers,
-    assert_same_entities,
     features_of,
     predictions_of,
     traced,
@@ -18,8 +16,8 @@ from asked_models import (
 )
 from tiny_config import tiny_config
 
+from albert_tf.asking.answers import rows_of
 from albert_tf.errors import InputError
-from albert_tf.exports import rows_of
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
@@ -33,8 +31,8 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.other_runtimes import trace_for_ids
 from albert_tf.serving.signatures import DEFAULT, make_signatures
+from albert_tf.serving.writers import trace_for_ids
 
 TEXTS = [
     "좋다",
@@ -53,58 +51,7 @@ def config(sample_tokenizer):
     return tiny_config(len(sample_tokenizer), initializer_range=0.5)
 
 
-@pytest.mark.slow
-def test_labels_that_reach_their_thresholds_are_those_that_the_task_predicts(config, sample_tokenizer):
-    asked = trained(MultiLabel(config, ("나쁨", "좋음", "보통")), sample_tokenizer)
-    probabilities = [list(each["probabilities"].values()) for each in predictions_of(asked, TEXTS)]
-    # One label is given to no text, and one text gets none.
-    places = np.sort(probabilities, axis=0)[[-1, 2, 3], range(3)]
-    asked.task.thresholds = places.astype(np.float32) + np.float32(1e-4)
-    expected = predictions_of(asked, TEXTS)
-    assert {len(each["labels"]) for each in expected} == {0, 1, 2}
-    answer = answers_of(asked)
-    for row, prediction in zip(rows_of(answer(TEXTS)), expected, strict=True):
-        assert row["labels"] == prediction["labels"]
-        given = [prediction["probabilities"][label] for label in row["labels"]]
-        np.testing.assert_allclose(row["probabilities"], given, rtol=1e-4, atol=1e-5)
-    of_none = [text for text, each in zip(TEXTS, expected) if not each["labels"]]
-    assert rows_of(answer(of_none))[0] == {"labels": [], "probabilities": []}
-    assert rows_of(answer([])) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["first", "aligned"])
-def test_pairs_get_the_numbers_that_the_task_predicts(config, sample_tokenizer, pooling):
-    files = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
-    asked = trained(Regression(config.replace(classifier_pooling=pooling), files), sample_tokenizer)
-    found = answers_of(asked)(TEXTS, TEXTS[::-1])["score"]
-    expected = [prediction["score"] for prediction in predictions_of(asked, list(zip(TEXTS, TEXTS[::-1])))]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-
 HEADS = [QuestionAnswering, ConditionalQuestionAnswering]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("head", "may_be_unanswerable", "alignment"),
-    [
-        (QuestionAnswering, False, "words"),
-        (QuestionAnswering, True, "none"),
-        (ConditionalQuestionAnswering, False, "none"),
-        (ConditionalQuestionAnswering, True, "words"),
-    ],
-)
-def test_answers_are_those_that_the_task_predicts(config, sample_tokenizer, head, may_be_unanswerable, alignment):
-    config = config.replace(question_alignment=alignment)
-    task = head(config, WindowOptions(4, 6), may_be_unanswerable=may_be_unanswerable)
-    asked = trained(task, sample_tokenizer)
-    if asked.model.question_alignment is not None:  # a new one does nothing
-        kernel = asked.model.question_alignment.mix.kernel
-        kernel.assign(np.random.default_rng(1).normal(size=kernel.shape, scale=0.3))
-    ask = answers_of(asked)
-    for columns in ((QUESTIONS, TEXTS), (QUESTIONS[:1], [LONG_TEXT])):
-        assert_same_answers(ask(*columns), predictions_of(asked, list(zip(*columns))), columns[1])
 
 
 @pytest.mark.slow
@@ -125,20 +72,6 @@ def test_windows_are_computed_a_few_at_a_time(config, sample_tokenizer, head, mo
     found = answers_of(asked)(questions, texts)
     assert [answer.decode() for answer in found["answer"]] == [prediction["text"] for prediction in expected]
     assert sum(counts) > 40 and max(counts) == 8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["characters", "words"])
-@pytest.mark.parametrize(("reads_characters", "decoding"), [(False, "independent"), (True, "best_sequence")])
-def test_entities_are_those_that_the_task_predicts(config, sample_tokenizer, form, reads_characters, decoding):
-    config = config.replace(character_ngrams=reads_characters)
-    for seed in range(2):
-        asked = trained(Entities(config, ("PS", "LC"), form, decoding=decoding), sample_tokenizer, seed)
-        if reads_characters:  # a new table says nothing
-            table = asked.model.head.table
-            table.assign(np.random.default_rng(seed).normal(size=table.shape))
-        texts = [*TEXTS, LONG_TEXT]
-        assert_same_entities(answers_of(asked)(texts), predictions_of(asked, texts), texts)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asked_texts import read_texts
+from albert_tf.asking.answers import EntitiesAnswer
+from albert_tf.asking.texts import read_texts
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed, shorten
 from albert_tf.files import to_json, write_text
@@ -67,6 +68,7 @@ class Entities(FinetuningTask):
         InputError: There is no such `decoding`.
     """
 
+    answer = EntitiesAnswer
     metric_names = ("tag_accuracy",)
     setting_types = MappingProxyType({"types": list[str], "form": str})
     predictions_file = "predictions.jsonl"

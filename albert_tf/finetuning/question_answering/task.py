@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.answers import SpanAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import write_json
@@ -65,6 +66,7 @@ class QuestionAnswering(FinetuningTask):
         head: What the setting of this name calls it.
     """
 
+    answer = SpanAnswer
     head = "independent"
     metric_names = ("start_accuracy", "end_accuracy")
     loss_coefficients = MappingProxyType({"span_loss": 1.0})
@@ -217,7 +219,8 @@ class QuestionAnswering(FinetuningTask):
             }
             for candidate, probability in zip(candidates, probabilities / probabilities.sum())
         ]
-        prediction = {"id": question.id, "text": "", "begin": None, "end": None, "nbest": nbest}
+        score = nbest[0]["score"] if nbest else None
+        prediction = {"id": question.id, "text": "", "begin": None, "end": None, "score": score, "nbest": nbest}
         if self.may_be_unanswerable:
             prediction["null_odds"] = self.null_odds(null_score, nbest[0]["score"]) if nbest else 0.0
         if nbest and prediction.get("null_odds", -np.inf) <= self.null_threshold:

@@ -1,47 +1,38 @@
 """What exported models can be asked: one file a kind of question, and its line in `SIGNATURES`."""
 
+from albert_tf.asking.answers import DEFAULT, Answer, EntitiesAnswer, LabelAnswer, LabelsAnswer, ScoreAnswer, SpanAnswer
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT
-from albert_tf.finetuning import (
-    Classification,
-    ConditionalQuestionAnswering,
-    Entities,
-    MultiLabel,
-    QuestionAnswering,
-    Regression,
-)
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.answers import AnswerSignatures
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.entities import EntitySignatures
-from albert_tf.serving.signatures.labels import LabelSetSignatures, LabelSignatures, ScoreSignatures
-from albert_tf.serving.signatures.pretrained import PretrainedSignatures
+from albert_tf.serving.signatures.labels import LabelSignatures, LabelsSignatures, ScoreSignatures
+from albert_tf.serving.signatures.pretrained import NUM_GUESSES, PretrainedSignatures
 
-# By what a model was fine-tuned for.
-SIGNATURES: dict[type, type[Signatures]] = {
-    Classification: LabelSignatures,
-    MultiLabel: LabelSetSignatures,
-    Regression: ScoreSignatures,
-    QuestionAnswering: AnswerSignatures,
-    ConditionalQuestionAnswering: AnswerSignatures,
-    Entities: EntitySignatures,
+# By how a task's answers are spelt.
+SIGNATURES: dict[type[Answer], type[Signatures]] = {
+    LabelAnswer: LabelSignatures,
+    LabelsAnswer: LabelsSignatures,
+    ScoreAnswer: ScoreSignatures,
+    SpanAnswer: AnswerSignatures,
+    EntitiesAnswer: EntitySignatures,
 }
 
 
-def make_signatures(trained: TrainedModel) -> Signatures:
-    """Returns what a model can be asked.
+def make_signatures(trained: TrainedModel, num_guesses: int = NUM_GUESSES) -> Signatures:
+    """Returns what a model can be asked, and of a pre-trained one `num_guesses` for each mask.
 
     Raises:
         InputError: Models for its task can't be exported.
     """
     if trained.task is None:
-        return PretrainedSignatures(trained)
-    if type(trained.task) not in SIGNATURES:
+        return PretrainedSignatures(trained, num_guesses)
+    if trained.task.answer not in SIGNATURES:
         raise InputError(
             f"a model fine-tuned for {type(trained.task).__name__} can't be exported; albert_tf.load(folder).predict "
             "asks it in Python"
         )
-    return SIGNATURES[type(trained.task)](trained)
+    return SIGNATURES[trained.task.answer](trained)
 
 
 __all__ = ["DEFAULT", "SIGNATURES", "Signatures", "make_signatures"]

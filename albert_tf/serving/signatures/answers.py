@@ -4,7 +4,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT
+from albert_tf.asking.answers import DEFAULT
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length

@@ -27,8 +27,6 @@ class Signatures(abc.ABC):
 
     def __init__(self, trained: TrainedModel):
         self._model, self._task, self._tokenizer = trained.model, trained.task, trained.tokenizer
-        self._guesses_pieces, self._finds_replaced = trained.guesses_pieces, trained.finds_replaced
-        self._pools = trained.pools
         self._max_seq_length = trained.max_seq_length
         self._inputs = TextInputs(trained.tokenizer, trained.max_seq_length)
 

@@ -4,7 +4,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT, LENGTHS
+from albert_tf.asking.answers import DEFAULT, LENGTHS
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures

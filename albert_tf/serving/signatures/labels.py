@@ -1,8 +1,11 @@
 """Labels with probabilities, or numbers, for texts and pairs of texts."""
 
+import functools
+import inspect
+
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT, LENGTHS
+from albert_tf.asking.answers import DEFAULT, LENGTHS, LabelsAnswer
 from albert_tf.finetuning.labelled_text import NUM_SPECIAL
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import count_up, slices
@@ -48,16 +51,38 @@ class LabelSignatures(Signatures):
         }
 
 
-class LabelSetSignatures(LabelSignatures):
+class LabelsSignatures(LabelSignatures):
     """Of `MultiLabel`: inputs as for `LabelSignatures`.
 
-    Returns, for K labels of the text with most of them, `labels` string [N, K] and `probabilities` float32 [N, K] of
-    those that reach their thresholds, in the order of the task's labels, "" and 0 behind the last one of a text; and
-    `lengths` int32 [N], how many labels each text has.
+    `serving_default` returns, for K labels of the text with most of them, `labels` string [N, K] and `probabilities`
+    float32 [N, K] of those that reach their thresholds, in the order of the task's labels, "" and 0 behind the last one
+    of a text; and `lengths` int32 [N], how many labels each text has. `all_labels` returns of all L labels `labels`
+    string [N, L], each row the same, and `probabilities` float32 [N, L].
     """
 
+    def functions(self):
+        def given(*texts):
+            return self._given(self._shared(*texts))
+
+        def of_all(*texts):
+            probabilities = self._shared(*texts)
+            labels = tf.tile(tf.constant(self._task.labels)[None], [tf.shape(probabilities)[0], 1])
+            return {"labels": labels, "probabilities": probabilities}
+
+        (function,) = super().functions().values()
+        given.__signature__ = of_all.__signature__ = inspect.signature(function)
+        return {DEFAULT: given, LabelsAnswer.signature: of_all}
+
+    @functools.cached_property
+    def _shared(self):
+        """The graph of all probabilities: one in both functions, so that the model is in the export once."""
+        (function,) = super().functions().values()
+        return tf.function(function, autograph=False)
+
     def _answer(self, outputs):
-        probabilities = outputs["probabilities"] if "probabilities" in outputs else tf.math.sigmoid(outputs["logits"])
+        return outputs["probabilities"] if "probabilities" in outputs else tf.math.sigmoid(outputs["logits"])
+
+    def _given(self, probabilities):
         is_given = probabilities >= tf.constant(self._task.thresholds, tf.float32)
         lengths = tf.reduce_sum(tf.cast(is_given, tf.int32), axis=-1)
         # Those that are given come first, each group in its order.

@@ -2,12 +2,12 @@
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT, LENGTHS
+from albert_tf.asking.answers import DEFAULT, FILL_MASK, FIND_REPLACED, LENGTHS, PIECES
 from albert_tf.modeling.heads import mean_state
+from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
 
-FIND_REPLACED = "find_replaced"
 NUM_GUESSES = 10
 
 
@@ -32,10 +32,14 @@ class PretrainedSignatures(Signatures):
     last piece of a text.
     """
 
+    def __init__(self, trained: TrainedModel, num_guesses: int = NUM_GUESSES):
+        super().__init__(trained)
+        self._abilities, self._pools, self._num_guesses = trained.abilities, trained.pools, num_guesses
+
     def functions(self):
-        guesses = {"fill_mask": self._fill_mask} if self._guesses_pieces else {}
-        replaced = {FIND_REPLACED: self._find_replaced} if self._finds_replaced else {}
-        return {DEFAULT: self._embed, "pieces": self._embed_pieces, **guesses, **replaced}
+        heads = {FILL_MASK: self._fill_mask, FIND_REPLACED: self._find_replaced}
+        there = {name: function for name, function in heads.items() if name in self._abilities}
+        return {DEFAULT: self._embed, PIECES: self._embed_pieces, **there}
 
     def _embed(self, text):
         return compute_by_length(self._embed_group, self._inputs.encode(text))
@@ -71,7 +75,7 @@ class PretrainedSignatures(Signatures):
         def guess(group):
             """Returns the guesses and their probabilities [G, 10, M], so that the masks, M in all groups, come last."""
             probabilities = tf.nn.softmax(self._model(group)["masked_lm_logits"])
-            found = tf.math.top_k(probabilities, min(NUM_GUESSES, probabilities.shape[-1]))
+            found = tf.math.top_k(probabilities, min(self._num_guesses, probabilities.shape[-1]))
             missing = [[0, 0], [0, num_masks - tf.shape(probabilities)[1]], [0, 0]]
             return {
                 name: tf.linalg.matrix_transpose(tf.pad(values, missing)) for name, values in found._asdict().items()

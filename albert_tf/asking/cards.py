@@ -1,23 +1,15 @@
-"""What exported models have in common, whatever computes them: raw strings in, arrays or rows of JSON values out."""
+"""The cards of exported models: what is said there is checked before it is used."""
 
-import collections.abc
 import os
 import typing
 
-import numpy as np
-
+from albert_tf.asking.answers import ANSWERS, LENGTHS, Answer
 from albert_tf.config import AlbertConfig
 from albert_tf.cores import num_usable_cores
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import sha256_of
 from albert_tf.json_types import check_types
 from albert_tf.pair_truncation import TRUNCATIONS
-
-DEFAULT = "serving_default"
-
-# The output, int [N], that says how many columns of each row are there where rows differ: all outputs with columns have
-# the same ones, and what is behind is filler.
-LENGTHS = "lengths"
 
 # Outputs with filler: of entities, pieces and masks.
 _WITH_FILLER = {"types", "pieces", "guesses"}
@@ -27,6 +19,7 @@ _LARGE_HIDDEN_SIZE = 512
 # What is read of a model's card.
 _CARD_TYPES = {
     "task": str,
+    "answer": str,
     "labels": list[str],
     "thresholds": list[float],
     "signatures": dict[str, dict],
@@ -46,32 +39,16 @@ _REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "
 _SHORTEST = 3
 
 
-class Export(typing.Protocol):
-    """A model that `export_model.py` has written.
+CARD_FILE = "model_card.json"
+# The tokenizer once more, as the `tokenizers` library reads it, beside models that read ids.
+FAST_TOKENIZER_FILE = "fast_tokenizer.json"
 
-    Attributes:
-        folder: Of the version.
-        version: Its number.
-        card: What model_card.json says of it.
-    """
 
-    folder: str
-    version: int
-    card: dict[str, typing.Any]
-
-    @property
-    def signatures(self) -> dict[str, dict[str, typing.Any]]:
-        """The names of each signature's "inputs", and the "outputs" with dtype and shape."""
-
-    def answer(
-        self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
-    ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, arrays with one row for each text.
-
-        Args:
-            signature: One of `signatures`.
-            inputs: N texts under the name of each input.
-        """
+def answer_of(card: dict[str, typing.Any]) -> Answer | None:
+    """Returns how a model spells its predictions, given its card; None for a pre-trained one."""
+    if "answer" not in card:
+        return None
+    return ANSWERS[card["answer"]](card["labels"], card.get("thresholds", ()))
 
 
 def version_of(folder: str) -> int:
@@ -93,14 +70,17 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
         if LENGTHS not in signature["outputs"] and _WITH_FILLER & signature["outputs"].keys():
             raise InputError(f'{place}: there is no output "{LENGTHS}" to tell filler by; export the model anew')
     labels, fields, thresholds = card["labels"], card["input_fields"], card.get("thresholds", [])
+    kind = card.get("answer")
+    needs_thresholds = kind in ANSWERS and ANSWERS[kind].needs_thresholds
     rules = {
+        f'"answer" must be one of {", ".join(ANSWERS)}': kind is None or kind in ANSWERS,
         f'"max_seq_length" must be from {_SHORTEST} to {longest}': _SHORTEST <= card["max_seq_length"] <= longest,
         '"files" must name those of the export': bool(card["files"]),
         '"doc_stride" must be at least 1': card.get("doc_stride", 1) >= 1,
         '"labels" must differ from each other': len(set(labels)) == len(labels),
         '"input_fields" must be names that differ': 0 < len(fields) == len(set(fields)),
         '"thresholds" must be from 0 to 1': all(0 <= value <= 1 for value in thresholds),
-        '"thresholds" must be as many as "labels"': len(thresholds) == ("thresholds" in card) * len(labels),
+        '"thresholds" must be as many as "labels"': len(thresholds) == needs_thresholds * len(labels),
         f'"truncation" must be one of {", ".join(TRUNCATIONS)}': card.get("truncation", TRUNCATIONS[0]) in TRUNCATIONS,
     }
     broken = next((rule for rule, holds in rules.items() if not holds), None)
@@ -134,28 +114,3 @@ def threads_per_batch(card: dict[str, typing.Any]) -> int:
 def batches_at_once(card: dict[str, typing.Any]) -> int:
     """Returns how many batches are best computed at the same time, given the model's card."""
     return max(1, num_usable_cores() // threads_per_batch(card))
-
-
-def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
-    """Returns what a model says of each text, JSON values by name.
-
-    A text with fewer entities or pieces than others of its batch has filler behind them. It is left out, so that no
-    answer depends on what else was computed with it; and so is `LENGTHS`, which tells where it begins.
-    """
-    outputs = dict(outputs)
-    lengths = outputs.pop(LENGTHS, None)
-    return [
-        {
-            name: _json_values(values[row][: lengths[row]] if lengths is not None and values.ndim > 1 else values[row])
-            for name, values in outputs.items()
-        }
-        for row in range(len(next(iter(outputs.values()))))
-    ]
-
-
-def _json_values(value):
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return [_json_values(each) for each in value]
-    return value.tolist()

@@ -1,7 +1,4 @@
-"""Models for runtimes without TensorFlow: LiteRT, on phones and small machines, and ONNX. Ids in, arrays out.
-
-Neither knows TensorFlow Text, so texts are encoded outside: the tokenizer's files lie beside the model.
-"""
+"""Models as files: a SavedModel takes strings, LiteRT and ONNX take ids and know nothing of TensorFlow Text."""
 
 import collections.abc
 import contextlib
@@ -11,14 +8,51 @@ import typing
 import tensorflow as tf
 from absl import logging
 
+from albert_tf.asking.answers import DEFAULT
 from albert_tf.errors import InputError, first_line, with_extra
+from albert_tf.files import write_bytes
+from albert_tf.serving.compression import pack_weights
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures import make_signatures
 from albert_tf.startup import held_back_messages
 
-ONNX_FILE = "model.onnx"
 INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
 
 _ONNX_OPSET = 18
+
+
+def write_saved_model(folder: str, trained: TrainedModel, weight_type: str) -> dict[str, typing.Any]:
+    """Writes a SavedModel; returns the functions of its signatures."""
+    # Of Python's objects no more than the graphs need, for each of them is made anew at every start.
+    saved = tf.Module()
+    saved.weights = pack_weights(trained.model, weight_type)
+    saved.resources = trained.tokenizer.resources
+    functions = make_signatures(trained).trace()
+    tf.saved_model.save(saved, folder, functions)
+    return functions
+
+
+def write_litert(path: str, trained: TrainedModel, weight_type: str) -> dict[str, typing.Any]:
+    """Writes a LiteRT model; returns its only function.
+
+    Raises:
+        InputError: LiteRT can't express the model.
+    """
+    if num_entities := trained.config.num_entities:
+        raise InputError(
+            f"LiteRT can't express the search for names of entities (num_entities={num_entities}); use "
+            "`format=onnx` or saved_model"
+        )
+    function = trace_for_ids(trained)
+    write_bytes(path, to_litert(function, weight_type))
+    return {DEFAULT: function}
+
+
+def write_onnx(path: str, trained: TrainedModel) -> dict[str, typing.Any]:
+    """Writes an ONNX model; returns its only function."""
+    function = trace_for_ids(trained)
+    write_bytes(path, to_onnx(function))
+    return {DEFAULT: function}
 
 
 def trace_for_ids(trained: TrainedModel) -> typing.Any:

@@ -6,6 +6,9 @@ import typing
 from albert_tf.errors import InputError, describe
 from albert_tf.text_encoding import replace_halves
 
+# Stands for a piece that is missing.
+MASK = "[MASK]"
+
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
 

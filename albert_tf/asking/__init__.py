@@ -1,0 +1,1 @@
+"""Asking a model, whatever computes its answers; nothing here imports TensorFlow."""

@@ -1,0 +1,207 @@
+"""Answers: how each kind of task spells what a model says of a text, in graphs, in Python and in JSON.
+
+A graph gives columns, arrays with a row for each text, under the names that TensorFlow Serving's clients read; in
+Python an answer is a dictionary.
+"""
+
+import abc
+import collections.abc
+import typing
+
+import numpy as np
+
+# Signatures: what answers requests that name none, and those of pre-trained models.
+DEFAULT, PIECES, FILL_MASK, FIND_REPLACED = "serving_default", "pieces", "fill_mask", "find_replaced"
+
+# The output, int [N], that says how many columns of each row are there where rows differ: all outputs with columns have
+# the same ones, and what is behind is filler.
+LENGTHS = "lengths"
+
+# Less is the score of a text in which nothing could be the answer.
+_NO_SPAN = -1e29
+
+Columns = dict[str, np.ndarray]
+# Dtype and shape by the name of each output, as a signature describes them.
+Outputs = dict[str, list[typing.Any]]
+
+
+class Answer(abc.ABC):
+    """What models for one kind of task say of a text.
+
+    Args:
+        labels: Of the task, in the order of the model's outputs; empty where it has none.
+        thresholds: From which probability on a text has each label, where it may have several.
+
+    Attributes:
+        name: What model cards call it.
+        signature: Of an export, the signature that says all that `prediction` needs.
+        reads_windows: Whether long texts are always read in windows, and never cut.
+        needs_thresholds: Whether labels are given by thresholds.
+    """
+
+    name: str
+    signature = DEFAULT
+    reads_windows = False
+    needs_thresholds = False
+
+    def __init__(self, labels: collections.abc.Sequence[str] = (), thresholds: collections.abc.Sequence[float] = ()):
+        self._labels, self._thresholds = tuple(labels), np.array(thresholds, np.float32)
+
+    @abc.abstractmethod
+    def prediction(self, row: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        """Returns the answer in Python, of a row of a graph's outputs; see `rows_of`."""
+
+
+class ValueAnswer(Answer):
+    """An answer that follows from numbers which are the model's only output."""
+
+    @abc.abstractmethod
+    def of_values(self, values: np.ndarray) -> dict[str, typing.Any]:
+        """Returns the answer in Python, of a text's output, float32 [labels] or []."""
+
+    @abc.abstractmethod
+    def columns(self, values: np.ndarray) -> Columns:
+        """Returns the columns that a graph gives, of float32 [N, labels] or [N]."""
+
+    @abc.abstractmethod
+    def outputs(self) -> Outputs:
+        """Returns what these columns are."""
+
+
+class LabelAnswer(ValueAnswer):
+    """One of several labels, with the probabilities of all."""
+
+    name = "label"
+
+    def of_values(self, values):
+        probabilities = dict(zip(self._labels, map(float, values)))
+        return {"label": self._labels[np.argmax(values)], "probabilities": probabilities}
+
+    def prediction(self, row):
+        return self.of_values(row["probabilities"])
+
+    def columns(self, values):
+        labels = _strings(self._labels)
+        return {
+            "label": labels[values.argmax(axis=-1)],
+            "labels": np.tile(labels, [len(values), 1]),
+            "probabilities": values,
+            "probability": values.max(axis=-1),
+        }
+
+    def outputs(self):
+        return {
+            "label": ["string", [None]],
+            "labels": ["string", [None, len(self._labels)]],
+            "probabilities": ["float32", [None, len(self._labels)]],
+            "probability": ["float32", [None]],
+        }
+
+
+class LabelsAnswer(ValueAnswer):
+    """Any number of several labels: those that reach their thresholds, and the probabilities of all."""
+
+    name, signature, needs_thresholds = "labels", "all_labels", True
+
+    def of_values(self, values):
+        given = np.flatnonzero(np.asarray(values, np.float32) >= self._thresholds)
+        return {
+            "labels": [self._labels[number] for number in given],
+            "probabilities": dict(zip(self._labels, map(float, values))),
+        }
+
+    def prediction(self, row):
+        return self.of_values(row["probabilities"])
+
+    def columns(self, values):
+        """Returns the labels that are given, with filler behind them."""
+        is_given = values >= self._thresholds
+        lengths = is_given.sum(axis=-1).astype(np.int32)
+        order = np.argsort(~is_given, axis=-1, kind="stable")[:, : lengths.max()]
+        is_there = np.arange(order.shape[1]) < lengths[:, None]
+        return {
+            "labels": np.where(is_there, _strings(self._labels)[order], b""),
+            LENGTHS: lengths,
+            "probabilities": np.where(is_there, np.take_along_axis(values, order, axis=-1), np.float32(0.0)),
+        }
+
+    def outputs(self):
+        return {
+            "labels": ["string", [None, None]],
+            LENGTHS: ["int32", [None]],
+            "probabilities": ["float32", [None, None]],
+        }
+
+
+class ScoreAnswer(ValueAnswer):
+    """A number."""
+
+    name = "score"
+
+    def of_values(self, values):
+        return {"score": float(values)}
+
+    def prediction(self, row):
+        return self.of_values(row["score"])
+
+    def columns(self, values):
+        return {"score": values}
+
+    def outputs(self):
+        return {"score": ["float32", [None]]}
+
+
+class EntitiesAnswer(Answer):
+    """Entities with their types and places."""
+
+    name, reads_windows = "entities", True
+
+    def prediction(self, row):
+        entities = zip(row["types"], row["begins"], row["ends"], row["texts"])
+        return {"entities": [dict(zip(("type", "begin", "end", "text"), each)) for each in entities]}
+
+
+class SpanAnswer(Answer):
+    """A part of a text that answers a question, "" and no place where none does."""
+
+    name, reads_windows = "span", True
+
+    def prediction(self, row):
+        is_there = row["begin"] >= 0
+        place = {name: row[name] if is_there else None for name in ("begin", "end")}
+        score = row["score"] if row["score"] > _NO_SPAN else None
+        odds = {"null_odds": row["null_odds"]} if "null_odds" in row else {}
+        return {"text": row["answer"], **place, "score": score, **odds}
+
+
+def _strings(labels):
+    return np.array([label.encode() for label in labels], object)
+
+
+# By what model cards call them.
+ANSWERS = {each.name: each for each in (LabelAnswer, LabelsAnswer, ScoreAnswer, EntitiesAnswer, SpanAnswer)}
+
+
+def rows_of(columns: Columns) -> list[dict[str, typing.Any]]:
+    """Returns what a model says of each text, JSON values by name.
+
+    A text with fewer entities or pieces than others of its batch has filler behind them. It is left out, so that no
+    answer depends on what else was computed with it; and so is `LENGTHS`, which tells where it begins.
+    """
+    columns = dict(columns)
+    lengths = columns.pop(LENGTHS, None)
+    return [
+        {
+            name: _json_values(values[row][: lengths[row]] if lengths is not None and values.ndim > 1 else values[row])
+            for name, values in columns.items()
+        }
+        for row in range(len(next(iter(columns.values()))))
+    ]
+
+
+def _json_values(value):
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_json_values(each) for each in value]
+    return value.tolist()

@@ -1,0 +1,133 @@
+"""A trained folder, asked by its own model."""
+
+import functools
+import os
+
+import tensorflow as tf
+
+from albert_tf.asking.answers import FILL_MASK
+from albert_tf.asking.backend import Predicted
+from albert_tf.finetuning import runner
+from albert_tf.finetuning.task import CUT, count_cut
+from albert_tf.modeling.layers import named_variables
+from albert_tf.serving.loading import TrainedModel, holds_finetuned, load_finetuned, load_trained
+from albert_tf.serving.questions import QUESTIONS, Tools
+from albert_tf.serving.saved_model import describe
+from albert_tf.serving.signatures import make_signatures
+from albert_tf.serving.signatures.pretrained import NUM_GUESSES
+from albert_tf.serving.signatures.text_inputs import TextInputs
+from albert_tf.serving.tokenizer_backend import TokenizerBackend
+from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
+from albert_tf.training.devices.batches import suitable_lengths
+from albert_tf.training.devices.strategy import strategy_of
+from albert_tf.training.outputs import make_output_function
+
+_TEXTS_AT_ONCE = 64
+_INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
+
+
+class FolderBackend(TokenizerBackend):
+    """A model with its tokenizer, and the task that it was fine-tuned for, if it was.
+
+    Args:
+        trained: What lies in the folder.
+        place: What errors call it.
+        why_no_head: Why the folder has no head of a task that could be used, if it has one.
+
+    Attributes:
+        trained: What lies in the folder.
+    """
+
+    def __init__(self, trained: TrainedModel, place: str, why_no_head: str | None = None):
+        self.trained, self.tokenizer, self.task = trained, trained.tokenizer, trained.task
+        self._folder, self._why_no_head = place, why_no_head
+        self.place = f"{place}, which was {'pre-trained' if trained.task is None else 'fine-tuned'},"
+        self.results, self.max_seq_length = trained.results, trained.max_seq_length
+        self.encoder_settings = trained.encoder_settings
+        self.hidden_size, self.is_causal = trained.config.hidden_size, trained.config.is_causal
+        self.most_guesses = len(trained.tokenizer.vocabulary)
+        own = ("predict",) if trained.task is not None else trained.abilities
+        self.abilities = (*own, "encode", "similarity")
+        self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
+        specs = {name: tf.TensorSpec([None, None], tf.int32) for name in _INPUT_NAMES}
+        self._states = tf.function(
+            lambda batch: trained.model.encoder(batch)["sequence_output"], input_signature=[specs], autograph=False
+        )
+
+    @property
+    def signatures(self):
+        return {name: describe(self._graph(name, NUM_GUESSES)) for name in make_signatures(self.trained).functions()}
+
+    def compute(self, signature, inputs):
+        return self._compute(self._graph(signature, NUM_GUESSES), inputs)
+
+    def guess(self, texts, top_k):
+        return self._compute(self._graph(FILL_MASK, max(top_k, NUM_GUESSES)), {"text": texts})
+
+    def encode(self, texts):
+        batch = self._inputs.encode(tf.constant(texts))
+        return self._states(batch).numpy(), batch["input_mask"].numpy()
+
+    def predict(self, examples, batch_size):
+        task, tokenizer = self.task, self.tokenizer
+        features = task.encode(examples, tokenizer, self.max_seq_length)
+        candidates = holds_unknown(tokenizer, features["input_ids"])
+        unknown = find_unknown_words(tokenizer, list(map(task.texts_of, examples)), candidates)
+        strategy, compute = self._outputs
+        file = runner.EncodedFile("", examples, features, self.max_seq_length)
+        predictions = runner.compute_predictions(
+            task, file, batch_size or _TEXTS_AT_ONCE, lambda _, dataset: compute(dataset), suitable_lengths(strategy)
+        )
+        return Predicted(predictions, count_cut(features.get(CUT, ())), unknown)
+
+    def question(self, ability, **options):
+        """Returns one of `QUESTIONS`."""
+        return QUESTIONS[ability](self._tools, **options)
+
+    def refusal(self, ability):
+        if self.task is not None:
+            return super().refusal(ability)
+        if why := self.trained.why_not(ability):
+            return f"{self._folder} {why}; it has {', '.join(self.abilities)}"
+        if self._why_no_head:
+            return f"{self._folder} has a head that can't be used for prediction: {self._why_no_head}"
+        return (
+            f"{self._folder} was pre-trained and not fine-tuned: in Python use {' and '.join(self.abilities[:2])}; "
+            "to classify texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
+        )
+
+    @functools.cached_property
+    def _tools(self):
+        return Tools(self.trained)
+
+    @functools.cached_property
+    def _outputs(self):
+        """The strategy of the model, and what computes the outputs of the task for a dataset."""
+        task, model = self.task, self.trained.model
+        strategy = strategy_of(named_variables(model))
+        return strategy, make_output_function(strategy, lambda batch: task.outputs(batch, model))
+
+    @functools.cache  # noqa: B019  (a process holds few models)
+    def _graph(self, signature, num_guesses):
+        return make_signatures(self.trained, num_guesses).trace_one(signature)
+
+    @staticmethod
+    def _compute(graph, inputs):
+        columns = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
+        return {name: values.numpy() for name, values in graph(**columns).items()}
+
+
+def load_folder(folder: str | os.PathLike, place: str | None = None, why_no_head: str | None = None) -> FolderBackend:
+    """Returns what asks the model of a folder that a command has written, or of a published one.
+
+    Args:
+        folder: Of its checkpoints the best is taken.
+        place: What errors call the folder; by default as it is called.
+        why_no_head: As for `FolderBackend`.
+
+    Raises:
+        InputError: The folder holds no model.
+    """
+    load = load_finetuned if holds_finetuned(folder) else load_trained
+    trained = load(folder, "albert_tf.load")
+    return FolderBackend(trained, place or os.fspath(folder), why_no_head)
