@@ -60,12 +60,12 @@ class ValueAnswer(Answer):
         """Returns the answer in Python, of a text's output, float32 [labels] or []."""
 
     @abc.abstractmethod
-    def columns(self, values: np.ndarray) -> Columns:
-        """Returns the columns that a graph gives, of float32 [N, labels] or [N]."""
+    def columns(self, signature: str, values: np.ndarray) -> Columns:
+        """Returns the columns that a signature's graph gives, of float32 [N, labels] or [N]."""
 
     @abc.abstractmethod
-    def outputs(self) -> Outputs:
-        """Returns what these columns are."""
+    def outputs(self) -> dict[str, Outputs]:
+        """Returns what the columns of each signature are."""
 
 
 class LabelAnswer(ValueAnswer):
@@ -80,22 +80,13 @@ class LabelAnswer(ValueAnswer):
     def prediction(self, row):
         return self.of_values(row["probabilities"])
 
-    def columns(self, values):
-        labels = _strings(self._labels)
-        return {
-            "label": labels[values.argmax(axis=-1)],
-            "labels": np.tile(labels, [len(values), 1]),
-            "probabilities": values,
-            "probability": values.max(axis=-1),
-        }
+    def columns(self, signature, values):
+        labels, best = _strings(self._labels), values.argmax(axis=-1)
+        return {"label": labels[best], **_of_all(labels, values), "probability": values.max(axis=-1)}
 
     def outputs(self):
-        return {
-            "label": ["string", [None]],
-            "labels": ["string", [None, len(self._labels)]],
-            "probabilities": ["float32", [None, len(self._labels)]],
-            "probability": ["float32", [None]],
-        }
+        best = {"label": ["string", [None]], "probability": ["float32", [None]]}
+        return {DEFAULT: best | _outputs_of(len(self._labels))}
 
 
 class LabelsAnswer(ValueAnswer):
@@ -113,8 +104,9 @@ class LabelsAnswer(ValueAnswer):
     def prediction(self, row):
         return self.of_values(row["probabilities"])
 
-    def columns(self, values):
-        """Returns the labels that are given, with filler behind them."""
+    def columns(self, signature, values):
+        if signature == self.signature:
+            return _of_all(_strings(self._labels), values)
         is_given = values >= self._thresholds
         lengths = is_given.sum(axis=-1).astype(np.int32)
         order = np.argsort(~is_given, axis=-1, kind="stable")[:, : lengths.max()]
@@ -126,11 +118,8 @@ class LabelsAnswer(ValueAnswer):
         }
 
     def outputs(self):
-        return {
-            "labels": ["string", [None, None]],
-            LENGTHS: ["int32", [None]],
-            "probabilities": ["float32", [None, None]],
-        }
+        given = {LENGTHS: ["int32", [None]], **_outputs_of(None)}  # with filler behind them
+        return {DEFAULT: given, self.signature: _outputs_of(len(self._labels))}
 
 
 class ScoreAnswer(ValueAnswer):
@@ -144,11 +133,11 @@ class ScoreAnswer(ValueAnswer):
     def prediction(self, row):
         return self.of_values(row["score"])
 
-    def columns(self, values):
+    def columns(self, signature, values):
         return {"score": values}
 
     def outputs(self):
-        return {"score": ["float32", [None]]}
+        return {DEFAULT: {"score": ["float32", [None]]}}
 
 
 class EntitiesAnswer(Answer):
@@ -172,6 +161,14 @@ class SpanAnswer(Answer):
         score = row["score"] if row["score"] > _NO_SPAN else None
         odds = {"null_odds": row["null_odds"]} if "null_odds" in row else {}
         return {"text": row["answer"], **place, "score": score, **odds}
+
+
+def _of_all(labels, values):
+    return {"labels": np.tile(labels, [len(values), 1]), "probabilities": values}
+
+
+def _outputs_of(num_labels):
+    return {"labels": ["string", [None, num_labels]], "probabilities": ["float32", [None, num_labels]]}
 
 
 def _strings(labels):

@@ -33,7 +33,7 @@ class TextGenerator:
         self._decoder = Decoder(model, may_come(tokenizer), tokenizer.starts_word, self._end_id)
 
     def generate(self, texts: list[str], options: GenerationOptions, batch_size: int) -> list[dict[str, typing.Any]]:
-        """Returns how each text goes on; see `PretrainedModel.generate`.
+        """Returns how each text goes on.
 
         Args:
             texts: Strings without half characters.

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asking.answers import DEFAULT, ValueAnswer
+from albert_tf.asking.answers import ValueAnswer
 from albert_tf.asking.backend import Export, Predicted
 from albert_tf.asking.cards import CARD_FILE, FAST_TOKENIZER_FILE, batches_at_once, check_files, threads_per_batch
 from albert_tf.errors import InputError, first_line, with_extra
@@ -52,15 +52,17 @@ class LiteRTBackend(Export):
 
     @property
     def signatures(self):
-        """The one that the SavedModel has, which reads texts; in the card stands that of the file, which reads ids."""
-        return {DEFAULT: {"inputs": self.card["input_fields"], "outputs": self.answer.outputs()}}
+        """Those that the SavedModel has, which read texts; in the card stands that of the file, which reads ids."""
+        outputs = self.answer.outputs()
+        return {name: {"inputs": self.card["input_fields"], "outputs": outputs[name]} for name in outputs}
 
     def compute(self, signature, inputs):
         columns = [
             [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in inputs[name]]
-            for name in self.signatures[signature]["inputs"]
+            for name in self.card["input_fields"]
         ]
-        return self.answer.columns(self._values(self._inputs.tokenize(list(zip(*columns))), _TEXTS_AT_ONCE))
+        values = self._values(self._inputs.tokenize(list(zip(*columns))), _TEXTS_AT_ONCE)
+        return self.answer.columns(signature, values)
 
     def predict(self, examples, batch_size):
         """Returns predictions; texts of about one length are computed together."""

@@ -13,18 +13,17 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.asking.answers import rows_of
 from albert_tf.asking.cards import FAST_TOKENIZER_FILE
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
 from albert_tf.files import sha256_of
-from albert_tf.finetuning import Classification, MultiLabel, Regression
+from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.modeling.kernels.gelu import gelu_erf
 from albert_tf.pair_truncation import TRUNCATIONS
 from albert_tf.serving import exporting
-from albert_tf.serving.formats import FORMATS, find_export, open_export
+from albert_tf.serving.formats import FORMATS, find_export
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.text_inputs import TextInputs
 from albert_tf.serving.writers import to_litert, trace_for_ids

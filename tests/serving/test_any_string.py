@@ -17,9 +17,9 @@ from asked_models import (
     answers_of,
     as_strings,
     assert_same,
-    graph_predictions_of,
     cut,
     features_of,
+    graph_predictions_of,
     predictions_of,
     trained,
 )

@@ -51,7 +51,11 @@ CASES = {
     "several labels": (functools.partial(MultiLabel, labels=LABELS), {}, TEXTS),
     "several labels of windows": (functools.partial(MultiLabel, labels=LABELS, doc_stride=8), {}, TEXTS),
     "numbers": (functools.partial(Regression, files=NUMBERS, sigmoid=True), {}, PAIRS),
-    "numbers of aligned pairs": (functools.partial(Regression, files=NUMBERS), {"classifier_pooling": "aligned"}, PAIRS),
+    "numbers of aligned pairs": (
+        functools.partial(Regression, files=NUMBERS),
+        {"classifier_pooling": "aligned"},
+        PAIRS,
+    ),
     "answers": (functools.partial(QuestionAnswering, window_options=WINDOWS), {"question_alignment": "words"}, PAIRS),
     "answers or none": (
         functools.partial(QuestionAnswering, window_options=WINDOWS, may_be_unanswerable=True),

@@ -16,18 +16,14 @@ from asked_models import (
 )
 from tiny_config import tiny_config
 
-from albert_tf.asking.answers import rows_of
 from albert_tf.errors import InputError
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
     Entities,
-    MultiLabel,
     MultipleChoice,
     QuestionAnswering,
-    Regression,
 )
-from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.loading import TrainedModel

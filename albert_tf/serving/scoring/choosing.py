@@ -23,7 +23,7 @@ GIVEN_LABEL = "given_label"
 def choose(
     scorer: Scorer, tokenizer: Tokenizer, texts: list[str], template: Template, compare: str, batch_size: int
 ) -> list[dict[str, typing.Any]]:
-    """Returns what each text is labelled, and what each answer scores; see `PretrainedModel.choose`."""
+    """Returns what each text is labelled, and what each answer scores."""
     labels = list(template.answers)
     # The first text is none: how probable each answer is without one.
     filled = [template.fill(text, label) for text in ["", *texts] for label in labels]

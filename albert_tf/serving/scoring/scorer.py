@@ -53,7 +53,7 @@ class Scorer:
     def score(
         self, texts: list[str], pieces: list[Pieces], method: str, batch_size: int
     ) -> list[dict[str, typing.Any]]:
-        """Returns what each text scores; see `PretrainedModel.score`."""
+        """Returns what each text scores."""
         unknown = self._tokenizer.vocabulary.id_of(UNK)
         found = []
         for text, cut, score in zip(texts, pieces, self.sums(pieces, method, batch_size)):
