@@ -238,18 +238,13 @@ def test_onnx_computes_what_the_model_does(export, config, sample_tokenizer, mak
 def test_what_can_not_be_converted_is_said(export, config):
     with pytest.raises(InputError, match="a model fine-tuned for MultipleChoice can't be exported to other runtimes"):
         export(MultipleChoice(config, 3), model_format="litert")
-    with pytest.raises(
-        InputError, match="`format=onnx` can't store `weights=int8`; use float32, or `format=litert`, which can"
+    task = Classification(config, ("a", "b"))
+    for model_format, weight_type, advice in (
+        ("onnx", "int8", "float32, or `format=litert`, which can"),
+        ("saved_model", "float16", "float32 or bfloat16, or `format=litert`, which can"),
+        ("saved_model", "int8", "float32 or bfloat16, or `format=litert`, which can"),
+        ("litert", "bfloat16", "float32 or float16 or int8, or `format=saved_model`, which can"),
     ):
-        export(Classification(config, ("a", "b")), model_format="onnx", weight_type="int8")
-    for weight_type in ("float16", "int8"):
-        with pytest.raises(
-            InputError,
-            match=f"`format=saved_model` can't store `weights={weight_type}`; use float32 or bfloat16, or `format=litert`",
-        ):
-            export(Classification(config, ("a", "b")), weight_type=weight_type)
-    with pytest.raises(
-        InputError,
-        match="`format=litert` can't store `weights=bfloat16`; use float32 or float16 or int8, or `format=saved_model`",
-    ):
-        export(Classification(config, ("a", "b")), model_format="litert", weight_type="bfloat16")
+        message = f"`format={model_format}` can't store `weights={weight_type}`; use {advice}"
+        with pytest.raises(InputError, match=message):
+            export(task, model_format=model_format, weight_type=weight_type)
