@@ -70,7 +70,7 @@ def print_times(folders):
             for _ in range(FLAGS.rounds + 3):
                 for name, model in models.items():
                     begin = time.process_time()
-                    model.answer("serving_default", asked)
+                    model.compute("serving_default", asked)
                     seconds[name].append(time.process_time() - begin)
             medians = {name: statistics.median(values[3:]) for name, values in seconds.items()}
             parts = ", ".join(f"{name} {median / medians['float32']:.2f}" for name, median in medians.items())

@@ -65,7 +65,7 @@ SETTINGS = ServeSettings
 def main(settings):
     command.require_folder(settings, "model_dir")
     options = settings.server_options()
-    found = _find(settings.model_dir)
+    _import_what_loads(settings.model_dir)
     try:
         from albert_tf.server.server import serve
     except ImportError as error:
@@ -73,6 +73,7 @@ def main(settings):
             "albert-tf serve needs uvicorn, starlette and prometheus_client "
             f"({error}); pip install {with_extra('serve')}"
         ) from error
+    found = need_export(settings.model_dir)
     model = found.format.load_alone(found.folder)
     name = settings.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
@@ -80,14 +81,13 @@ def main(settings):
     serve(model, name, options)
 
 
-def _find(model_dir):
-    """Returns the export in a folder; TensorFlow is imported where it needs it."""
+def _import_what_loads(model_dir):
+    """Imports TensorFlow, unless the export in a folder needs none."""
     found = None if "://" in model_dir else find_export(model_dir)
     if found is None or found.format.needs_tensorflow:
         # Not by `app`, whose products are the faster ones for batches, and not for single texts.
         with fast_import():
             import_tensorflow()
-    return found or need_export(model_dir)
 
 
 def _name_of(folder):

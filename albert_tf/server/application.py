@@ -69,9 +69,12 @@ class Application:
     async def __call__(self, scope, receive, send):
         """Answers a request; see https://asgi.readthedocs.io.
 
-        The server may cancel `scope["task"]`: the client has left, or the server stops.
+        The server may cancel `scope["task"]`: the client has left, or the server stops; "has_left" in the scope says
+        that it left before.
         """
         self.num_requests += 1
+        if "has_left" in scope:
+            return
         scope |= {"app": self, "task": asyncio.current_task(), "num_bytes": 0}
 
         async def send_in_pieces(message):

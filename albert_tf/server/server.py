@@ -49,8 +49,10 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc):
         super().connection_lost(exc)
-        if self.cycle is not None and not self.cycle.response_complete and "task" in self.scope:
-            self.scope["task"].cancel()  # nobody waits for it any more
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.scope["has_left"] = True  # nobody waits for it any more; it may not have begun
+            if "task" in self.scope:
+                self.scope["task"].cancel()
 
     def data_received(self, data):
         cycle = self.cycle

@@ -1,5 +1,6 @@
 """Whatever a stranger can make long has a limit, and a sentence for who goes beyond it."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -226,6 +227,12 @@ def test_request_is_held_until_it_is_parsed_even_if_its_client_leaves(start, par
     may_go_on.set()
     wait_for(lambda: not server.application._held_bytes)
     assert len(begun) == 1 and is_well(server)
+
+
+def test_request_whose_client_leaves_before_it_begins_is_not_read(start):
+    application = start().application
+    asyncio.run(application({"type": "http", "has_left": True}, receive=None, send=None))
+    assert (application.num_requests, sum(application.answers.values())) == (1, 0)
 
 
 def test_answers_are_held_too(start):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.asking.cards import check_card, rows_of
+from albert_tf.asking.answers import rows_of
+from albert_tf.asking.cards import check_card
 from albert_tf.errors import InputError
 from albert_tf.server.options import RefusedError
 from albert_tf.server.protocol import format_answer, metadata, parse_request, row_as_json, status
