@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import listed, quote
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
+from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import classify
@@ -33,6 +34,7 @@ class Classification(LabelledTextTask):
         doc_stride: Read long texts in windows; see `LabelledTextTask`.
     """
 
+    kind = TaskKind("classify", OF_TEXT, hf_problem_type="single_label_classification")
     loss_name, label_name, label_type = "classification_loss", "label_ids", tf.int32
     metric_names = ("accuracy",)
     setting_types = MappingProxyType({"labels": list[str], **COLUMN_TYPES})

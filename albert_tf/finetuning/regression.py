@@ -6,6 +6,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import quote
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
+from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
@@ -26,6 +27,7 @@ class Regression(LabelledTextTask):
         sigmoid: Whether the number is the sigmoid of what the head gives, as of cross-encoders from elsewhere.
     """
 
+    kind = TaskKind("score", OF_TEXT, num_outputs=1, hf_problem_type="regression")
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
@@ -94,6 +96,10 @@ class Regression(LabelledTextTask):
 
     def predict_linearly(self, train, dev):
         return [{"score": number} for number in predict_numbers(train, dev)]
+
+    @classmethod
+    def from_head(cls, config, labels, gives_probability):
+        return cls(config, sigmoid=gives_probability)
 
     @classmethod
     def from_settings(cls, config, settings):
