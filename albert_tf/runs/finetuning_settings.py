@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import os
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -129,6 +130,10 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     @abc.abstractmethod
     def find_paths(self, part: str) -> tuple[str, ...]:
         """Returns the paths of the files of `TRAIN`, `DEV` or `TEST`, which are read as one; there must be one."""
+
+    def placed(self, paths: list[str]) -> "FinetuningSettings":
+        """Returns settings that name a training file and, if there is such, one to evaluate on, of one folder."""
+        return self.changed(data_dir=os.path.dirname(paths[0]))
 
     @abc.abstractmethod
     def make_task(self, config: AlbertConfig) -> FinetuningTask:

@@ -99,6 +99,9 @@ class SquadSettings(FinetuningSettings):
         self.require(name)
         return (getattr(self, name),)
 
+    def placed(self, paths):
+        return self.changed(**dict(zip(("train_file", "predict_file"), paths)))
+
     def completed(self, config, is_known):
         """Returns settings that name the head, whether questions are aligned, and the metrics."""
         # A head that is there reads what it was trained on.
