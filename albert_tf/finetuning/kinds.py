@@ -16,8 +16,8 @@ class Head:
     Attributes:
         layers: Every layer by name, those that a config may leave out among them.
         hf_class: How the names of those classes of transformers end that have such a head; None if none has.
-        beyond_others: A field of the config, the one value of it that other libraries compute, what they do instead of
-            the others, and how to train with that value; None if they compute all.
+        beyond_others: A field of the config, its one value that other libraries compute, what they do in place of the
+            others, and how to train with that one; None if they compute all.
     """
 
     layers: typing.Mapping[str, Layer]
@@ -43,10 +43,8 @@ _OUTPUT: Layer = ("output", ("hidden_size", "outputs"))
 _OF_TEXTS = {"head/dense": _OUTPUT, "head/transform": ("linear", ("hidden_size", "hidden_size"))}
 _POOLS = ("classifier_pooling", "first", "its models read a text's label off [CLS]", "`pooling=first`")
 _READS_PIECES = ("character_ngrams", False, "its models read only pieces", "run_ner.py --nocharacter_ngrams")
-_ALIGNS = (
-    *("question_alignment", "none", "its models read a text as it is"),
-    "run_squad.py --question_alignment=none",
-)
+_ALIGNED = "its models read a text as it is"
+_ALIGNS = ("question_alignment", "none", _ALIGNED, "run_squad.py --question_alignment=none")
 
 OF_TEXT = Head(_OF_TEXTS, "ForSequenceClassification", _POOLS)
 OF_OPTION = Head(_OF_TEXTS, "ForMultipleChoice", _POOLS)

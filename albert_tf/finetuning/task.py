@@ -271,15 +271,9 @@ class FinetuningTask(Objective):
 
     @classmethod
     def from_head(cls, config: AlbertConfig, labels: tuple[str, ...], gives_probability: bool) -> "FinetuningTask":
-        """Returns the task of a head from elsewhere, of which nothing else is known.
+        """Returns the task of a head from elsewhere, given its `own_labels`; InputError if they can't be the task's.
 
-        Args:
-            config: Hyper-parameters.
-            labels: What `own_labels` returned, or the numbers of the outputs where they have no names.
-            gives_probability: Whether its only output is what a sigmoid is taken of.
-
-        Raises:
-            InputError: There are no such labels.
+        `gives_probability` says whether a sigmoid is taken of its only output.
         """
         return cls(config)
 

@@ -4,9 +4,10 @@ import dataclasses
 import typing
 
 from albert_tf.errors import InputError, shorten
-from albert_tf.finetuning import TASKS, FinetuningTask, QuestionAnswering
+from albert_tf.finetuning import TASKS, QuestionAnswering
 from albert_tf.finetuning.kinds import OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight
+from albert_tf.interchange.variables import Task
 
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
@@ -20,7 +21,7 @@ class Head:
     """The head in a folder, if there is one."""
 
     outputs: int = 0  # how many numbers it gives; 0 if there is none
-    task: type[FinetuningTask] | None = None  # what it is for; None if there is none or it isn't clear
+    task: Task | None = None  # what it is for; None if there is none or it isn't clear
     labels: tuple[str, ...] | None = None  # in our order; None where outputs have no names
     order: tuple[int, ...] | None = None  # which of its outputs each of ours is; None for the same
     notes: tuple[str, ...] = ()  # sentences on it
@@ -37,9 +38,7 @@ def _reordered(weight, order):
     return Weight(weight.shape, lambda: weight.read()[..., list(order)])
 
 
-def find_head(
-    values: dict[str, typing.Any], found: dict[str, Weight], given: type[FinetuningTask] | None, source: str
-) -> Head:
+def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: Task | None, source: str) -> Head:
     """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
     layer = next((found[name] for name in _HEADS if name in found), None)
     if layer is None:

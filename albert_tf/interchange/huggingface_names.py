@@ -3,7 +3,7 @@
 import types
 import typing
 
-from albert_tf.finetuning.kinds import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT
+from albert_tf.finetuning.kinds import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT, Head
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 
@@ -99,21 +99,18 @@ _HEADS = {
     **{head: {"head/dense": "classifier"} for head in (OF_TEXT, OF_OPTION, OF_PIECE)},
     OF_SPAN: {"head/dense": "qa_outputs"},
 }
-_OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
-_ROBERTA_HEADS = {
-    **_HEADS,
-    OF_TEXT: _OWN_LAYER,
-    OF_OPTION: {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"},
-}
-_ELECTRA_HEADS = {
-    **_HEADS,
-    OF_TEXT: _OWN_LAYER,
-    OF_OPTION: {"head/transform": "sequence_summary.summary", "head/dense": "classifier"},
-}
-_DISTILBERT_HEADS = {
-    **_HEADS,
-    **{head: {"head/transform": "pre_classifier", "head/dense": "classifier"} for head in (OF_TEXT, OF_OPTION)},
-}
+
+
+def _heads(of_text: tuple[str, str], of_option: tuple[str, str]) -> dict[Head, dict[str, str]]:
+    """Returns the heads of a family whose heads of whole texts have a layer of their own, and then that of outputs."""
+    named = {OF_TEXT: of_text, OF_OPTION: of_option}
+    return {**_HEADS, **{head: dict(zip(("head/transform", "head/dense"), names)) for head, names in named.items()}}
+
+
+_OWN_LAYER = ("classifier.dense", "classifier.out_proj")
+_ROBERTA_HEADS = _heads(_OWN_LAYER, ("roberta.pooler.dense", "classifier"))
+_ELECTRA_HEADS = _heads(_OWN_LAYER, ("sequence_summary.summary", "classifier"))
+_DISTILBERT_HEADS = _heads(("pre_classifier", "classifier"), ("pre_classifier", "classifier"))
 _SPELLINGS = plain_spellings(
     table=(Spelling(".weight"),),
     linear=(Spelling(".weight", is_transposed=True), Spelling(".bias")),

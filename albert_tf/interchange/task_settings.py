@@ -4,14 +4,13 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.finetuning import TASKS
 from albert_tf.finetuning.task import TEXTS_ARE_ASSUMED
 from albert_tf.interchange.portable_model import PortableModel
+from albert_tf.interchange.variables import Task
 
 
-def known_settings(
-    settings: dict[str, typing.Any], config: AlbertConfig
-) -> tuple[type[FinetuningTask] | None, dict[str, typing.Any], tuple | None]:
+def known_settings(settings: dict, config: AlbertConfig) -> tuple[Task | None, dict[str, typing.Any], tuple | None]:
     """Takes what is worth keeping elsewhere out of run_settings.json: the task, its settings and labels, None without.
 
     A run that fine-tunes nothing has no task.

@@ -12,6 +12,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import FinetuningTask
 from albert_tf.finetuning.kinds import Head, Layer
 
+Task = type[FinetuningTask]
+
 # Layer to its kind and its sizes: fields of the config, or numbers. {n} stands for the number of a block.
 LAYERS: dict[str, Layer] = {
     "encoder/embeddings/word_embeddings": ("table", ("vocab_size", "embedding_size")),
@@ -90,9 +92,7 @@ def num_blocks(config: AlbertConfig) -> tuple[int, int]:
     return attention * config.inner_group_num, feed_forward * config.inner_group_num
 
 
-def variable_shapes(
-    config: AlbertConfig, task: type[FinetuningTask] | None = None, outputs: int = 0
-) -> dict[str, tuple[int, ...]]:
+def variable_shapes(config: AlbertConfig, task: Task | None = None, outputs: int = 0) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the variables of a pre-training model, and of a task's head, by our names.
 
     A number of blocks that no checkpoint has must have been refused before.
@@ -101,9 +101,7 @@ def variable_shapes(
     return {name: shape for name, shape in found.items() if not name.startswith("replaced_token_head/")}
 
 
-def entries(
-    naming: Naming, config: AlbertConfig, task: type[FinetuningTask] | None = None, outputs: int = 0
-) -> dict[str, Entry]:
+def entries(naming: Naming, config: AlbertConfig, task: Task | None = None, outputs: int = 0) -> dict[str, Entry]:
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
     kind = (task or FinetuningTask).kind
     sizes = {**vars(config), "outputs": kind.num_outputs or outputs, "twice_hidden_size": 2 * config.hidden_size}

@@ -4,9 +4,10 @@ import abc
 import contextlib
 import dataclasses
 import os
+import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.runs.tokenizer_settings import AnyTokenizerSettings
@@ -17,6 +18,11 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
 # Settings that say how to learn from a teacher.
 OF_TEACHER = ("teacher_weight", "teacher_temperature")
+
+
+def bad_rows(help: str, default: str | None = "fail", in_python: bool = False) -> typing.Any:
+    """Returns the field of a setting that says what to do with what can't be used."""
+    return free(default, help, choices=tuple(ON_BAD_ROW), in_python=in_python)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What may be given in Python to be learnt of texts: one record a kind, from the values to the command's file."""
 
 import collections.abc
+import functools
 import numbers
 import typing
 
@@ -30,12 +31,12 @@ class GivenKind(typing.NamedTuple):
     """What becomes of examples of a kind."""
 
     learns: str  # how that is told
-    check: collections.abc.Callable  # of a value, its text and the number that messages call them by; the value's form
-    names: collections.abc.Callable  # which labels, or types of entities given by places, are in that
-    write: collections.abc.Callable  # how commands read the texts and what `check` made of the values
+    check: collections.abc.Callable  # returns the form of a value, given its text and the number messages call it by
+    write: collections.abc.Callable  # returns what commands read, given the texts and what `check` made of the values
     ending: str  # of the file for that
     settings: type[FinetuningSettings]
-    follow: collections.abc.Callable  # from texts, values and columns of labels, by name the settings that they say
+    follow: collections.abc.Callable  # returns settings by name, given texts, values and the columns that are labels
+    names: collections.abc.Callable = lambda value: ()  # returns the labels, or types of entities, in a value
 
 
 def is_flag(value):
@@ -201,14 +202,6 @@ def _rows_follow(texts, labels, label_columns, **of_kind):
     return {"task_name": "jsonl", **columns, "regression": False, "multi_label": False, "metrics": None, **of_kind}
 
 
-def _sets_follow(*given):
-    return _rows_follow(*given, multi_label=True, metrics=tuple(METRICS_OF_SETS))
-
-
-def _numbers_follow(*given):
-    return _rows_follow(*given, regression=True, metrics=("spearman", "pearson"))
-
-
 def _tags_follow(texts, labels, label_columns):
     return {"task_name": "conll" if isinstance(texts[0], list) else "klue_ner"}
 
@@ -217,16 +210,14 @@ def _answers_follow(texts, labels, label_columns):
     return {"version_2_with_negative": not all(labels)}
 
 
-def _none_in(label):
-    return ()
-
-
-_ROWS, _TAGS, _QUESTIONS = (_rows, "jsonl"), (_tagged, "tsv"), (_questions, "json")
-_SETS, _ANSWERS = "labels, any number a text", "where a text answers a question"
+_ROWS = (_rows, "jsonl", ClassifierSettings)
+_SETS_FOLLOW = functools.partial(_rows_follow, multi_label=True, metrics=tuple(METRICS_OF_SETS))
+_NUMBERS_FOLLOW = functools.partial(_rows_follow, regression=True, metrics=("spearman", "pearson"))
+_TAGS, _QUESTIONS = (_tagged, "tsv", NerSettings, _tags_follow), (_questions, "json", SquadSettings, _answers_follow)
 KINDS = {
-    "labels": GivenKind("labels, one a text", _label, lambda label: [label], *_ROWS, ClassifierSettings, _rows_follow),
-    "multi_label": GivenKind(_SETS, _label_set, lambda labels: labels, *_ROWS, ClassifierSettings, _sets_follow),
-    "numbers": GivenKind("numbers, one a text", _number, _none_in, *_ROWS, ClassifierSettings, _numbers_follow),
-    "entities": GivenKind("the entities in a text", _entities, _types_in, *_TAGS, NerSettings, _tags_follow),
-    "answers": GivenKind(_ANSWERS, _answers, _none_in, *_QUESTIONS, SquadSettings, _answers_follow),
+    "labels": GivenKind("labels, one a text", _label, *_ROWS, _rows_follow, lambda label: [label]),
+    "multi_label": GivenKind("labels, any number a text", _label_set, *_ROWS, _SETS_FOLLOW, lambda labels: labels),
+    "numbers": GivenKind("numbers, one a text", _number, *_ROWS, _NUMBERS_FOLLOW),
+    "entities": GivenKind("the entities in a text", _entities, *_TAGS, _types_in),
+    "answers": GivenKind("where a text answers a question", _answers, *_QUESTIONS),
 }

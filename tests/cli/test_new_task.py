@@ -19,11 +19,11 @@ from albert_tf.tpu.steps import planned_names, planned_objective
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent.parent / "albert_tf"
 COMMAND = """
-    from albert_tf.cli.training import run_training
+    from albert_tf.cli.training import training_command
     from albert_tf.runs.finetune import finetune
     from urgency import UrgencySettings
 
-    run_training(finetune, UrgencySettings)
+    training_command(finetune, UrgencySettings)()
 """
 
 
