@@ -65,7 +65,7 @@ OF_CONDITIONAL_SPAN = Head(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskKind:
-    """What is known of a task by its name and class alone.
+    """What others have to know of a task.
 
     Attributes:
         name: What the TPU planner, and `task` of a conversion, call it.

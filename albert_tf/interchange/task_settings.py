@@ -15,12 +15,12 @@ def known_settings(settings: dict, config: AlbertConfig) -> tuple[Task | None, d
 
     A run that fine-tunes nothing has no task.
     """
-    kind = next((task for task in TASKS.values() if task.__name__ == settings.get("objective")), None)
-    if kind is None:
+    task = next((task for task in TASKS.values() if task.__name__ == settings.get("objective")), None)
+    if task is None:
         return None, {}, None
     try:
-        task = kind.from_settings(config, settings)
-        kept = {key: settings[key] for key in ("objective", "max_seq_length", *task.settings())}
+        made = task.from_settings(config, settings)
+        kept = {key: settings[key] for key in ("objective", "max_seq_length", *made.settings())}
         kept |= {TEXTS_ARE_ASSUMED: True} if settings.get(TEXTS_ARE_ASSUMED) is True else {}
         if type(kept["max_seq_length"]) is not int or kept["max_seq_length"] < 1:
             raise ValueError("max_seq_length")
@@ -28,9 +28,9 @@ def known_settings(settings: dict, config: AlbertConfig) -> tuple[Task | None, d
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"the settings of the run, of {kind.kind.name}, lack {error} or give it a wrong value; correct them"
+            f"the settings of the run, of {task.kind.name}, lack {error} or give it a wrong value; correct them"
         ) from error
-    return kind, kept, task.labels or None
+    return task, kept, made.labels or None
 
 
 def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str]:
