@@ -20,6 +20,7 @@ import torch
 import transformers
 from absl import app, flags
 
+from albert_tf.finetuning import Classification
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.variables import entries
@@ -115,7 +116,7 @@ def compare(family, class_prefix, sizes):
     about = FAMILIES[family]
     named = {name.removeprefix(about.prefix): name for name in exact}
     mine, others = {}, {}
-    for name, entry in entries(about.naming, ours.config, "classify", _NUM_LABELS).items():
+    for name, entry in entries(about.naming, ours.config, Classification, _NUM_LABELS).items():
         their_name = named.get(entry.name.removeprefix(about.prefix))
         if their_name is None or name not in found:
             continue

@@ -86,7 +86,7 @@ def main(_):
     inputs = read_inputs(predictor.task)
     predictions = predictor.predict(inputs)
     print("| export | inputs | largest difference | other labels or places |\n|---|---:|---:|---:|")
-    is_in_litert = issubclass(predictor.task.answer, ValueAnswer)
+    is_in_litert = issubclass(predictor.task.kind.answer, ValueAnswer)
     for model_format in ("saved_model", "litert")[: 1 + is_in_litert]:
         with tempfile.TemporaryDirectory() as folder:
             export_model(FLAGS.model_dir, folder, model_format=model_format)

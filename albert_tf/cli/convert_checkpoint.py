@@ -5,10 +5,10 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 import dataclasses
 
+from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import WEIGHT_DTYPES
-from albert_tf.interchange.variables import HEADS
 from albert_tf.settings import MODEL, Settings, setting
 from albert_tf.shipped_files import or_shipped
 from albert_tf.verbosity import tell
@@ -38,7 +38,7 @@ class ConvertSettings(Settings):
         "With SentencePiece: split a piece that ends in a digit and a comma before the comma, as the original does.",
     )
     task: str | None = setting(
-        None, "What a fine-tuned head is for, if the checkpoint doesn't say.", choices=tuple(HEADS)
+        None, "What a fine-tuned head is for, if the checkpoint doesn't say.", choices=tuple(TASKS)
     )
     albert_config_file: str | None = setting(
         None, "Config of Google's checkpoint, if it is not next to the checkpoint."

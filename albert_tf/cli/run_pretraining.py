@@ -1,14 +1,10 @@
 """The command `run_pretraining.py`."""
 
-from albert_tf.cli.training import run_training  # first: it keeps TensorFlow quiet at its start
+from albert_tf.cli.training import training_command  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 from albert_tf.runs.pretrain import pretrain
 from albert_tf.runs.pretraining_settings import PretrainingSettings
 
 SETTINGS = PretrainingSettings
-
-
-def run():
-    """Runs the command."""
-    run_training(pretrain, SETTINGS)
+run = training_command(pretrain, SETTINGS)

@@ -10,8 +10,10 @@ from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.training_settings import TrainingSettings
 
 
-def run_training(train: collections.abc.Callable[[typing.Any], typing.Any], settings: type[TrainingSettings]) -> None:
-    """Runs the command; a training that is stopped ends it as a signal does."""
+def training_command(
+    train: collections.abc.Callable[[typing.Any], typing.Any], settings: type[TrainingSettings]
+) -> collections.abc.Callable[[], None]:
+    """Returns what runs the command; a training that is stopped ends it as a signal does."""
 
     def main(given):
         try:
@@ -19,4 +21,4 @@ def run_training(train: collections.abc.Callable[[typing.Any], typing.Any], sett
         except Stopped as stop:
             app.exit_stopped(stop.signal)
 
-    app.run(main, settings)
+    return lambda: app.run(main, settings)

@@ -9,15 +9,18 @@ from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering
 from albert_tf.finetuning.regression import Regression
 from albert_tf.finetuning.task import FinetuningTask
 
-# By the names that the TPU planner takes. Each can be made from the model's config alone.
+# By name. Each can be made from the model's config alone.
 TASKS: dict[str, type[FinetuningTask]] = {
-    "classify": Classification,
-    "multi_label": MultiLabel,
-    "score": Regression,
-    "squad": QuestionAnswering,
-    "squad_v2": ConditionalQuestionAnswering,
-    "race": MultipleChoice,
-    "tag": Entities,
+    task.kind.name: task
+    for task in (
+        Classification,
+        MultiLabel,
+        Regression,
+        MultipleChoice,
+        Entities,
+        QuestionAnswering,
+        ConditionalQuestionAnswering,
+    )
 }
 
 __all__ = [

@@ -91,7 +91,6 @@ def compute_linear_scores(
 def choose_share(lengths: list[int], most: int) -> list[int]:
     """Returns, ascending, which texts to take: all, or as many as have `most` characters together, one at least."""
     # The random order is the same for every seed of the training, so that trials are compared with one number.
-    # The random order is the same for every seed of the training, so that trials are compared with one number.
     if sum(lengths) <= most:
         return list(range(len(lengths)))
     order = np.random.default_rng(0).permutation(len(lengths))
@@ -133,7 +132,6 @@ def replicates(
     metric: str,
 ) -> list[float]:
     """Returns what examples score without each of up to 40 groups of them; nothing where there is no such score."""
-    # The groups are the same for all predictions of the same examples, so that differences can be compared in pairs.
     # The groups are the same for all predictions of the same examples, so that differences can be compared in pairs.
     if len(examples) < 2 or metric not in score(examples, predictions):
         return []

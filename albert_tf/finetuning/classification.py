@@ -12,6 +12,7 @@ from albert_tf.asking.answers import LabelAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import listed, quote
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
+from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import classify
@@ -34,7 +35,7 @@ class Classification(LabelledTextTask):
         doc_stride: Read long texts in windows; see `LabelledTextTask`.
     """
 
-    answer = LabelAnswer
+    kind = TaskKind("classify", OF_TEXT, LabelAnswer, hf_problem_type="single_label_classification")
     loss_name, label_name, label_type = "classification_loss", "label_ids", tf.int32
     metric_names = ("accuracy",)
     setting_types = MappingProxyType({"labels": list[str], **COLUMN_TYPES})
@@ -86,7 +87,7 @@ class Classification(LabelledTextTask):
         return log_probabilities(predictions, self.labels)
 
     def predict(self, examples, features, outputs):
-        return list(map(self.answer(self.labels).of_values, self.probabilities(features, outputs)))
+        return list(map(self.kind.answer(self.labels).of_values, self.probabilities(features, outputs)))
 
     def written_prediction(self, prediction):
         return prediction["label"]

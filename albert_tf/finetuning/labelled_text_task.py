@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed
-from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
+from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
     TEXT_INDICES,
     UNKNOWN_LABELS,
@@ -23,6 +23,7 @@ from albert_tf.finetuning.labelled_text import (
     read_examples,
     unlabelled_examples,
 )
+from albert_tf.finetuning.labels import check_labels
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel
 from albert_tf.finetuning.soft_labels import TAUGHT
 from albert_tf.finetuning.task import Features, FinetuningTask, write_errors
@@ -33,6 +34,8 @@ from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 from albert_tf.rows.values import known_label
 from albert_tf.text_windows import mean_over_windows
+
+_PREMISE_AND_HYPOTHESIS = DataFiles(text_column="premise", text_pair_column="hypothesis")
 
 
 class LabelledTextTask(FinetuningTask):
@@ -193,6 +196,11 @@ class LabelledTextTask(FinetuningTask):
             return super().describe_cuts(features, max_seq_length, where)
         return describe_windows(features[TEXT_INDICES], where)
 
+    def limits_elsewhere(self):
+        stride = self.doc_stride
+        windows = f"transformers has no windows (doc_stride={stride}): there only the first one is read"
+        return super().limits_elsewhere() + ([] if stride is None else [windows])
+
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each example: text(s), label (empty if none), prediction, probability of each label."""
         columns = [*examples[0].columns, "label", "prediction", *(f"p({label})" for label in self.labels)]
@@ -229,6 +237,13 @@ class LabelledTextTask(FinetuningTask):
     @property
     def input_columns(self) -> tuple[str, ...]:
         return self._files.text_columns
+
+    @classmethod
+    def from_head(cls, config, labels, gives_probability):
+        check_labels(labels, "its labels")
+        # Formats of others don't say whether a text or two are read; that one follows from another takes two.
+        reads_pairs = any(label.lower() == "entailment" for label in labels)
+        return cls(config, labels=labels, files=_PREMISE_AND_HYPOTHESIS if reads_pairs else DATASETS["tsv"])
 
     @classmethod
     def from_settings(cls, config, settings, **own):

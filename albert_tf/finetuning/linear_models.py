@@ -23,7 +23,6 @@ class LinearModel:
     """A linear model for a task."""
 
     name: str
-    # Trains on examples, and returns what the task's `score` reads of a prediction for each of others.
     # Trained on the first examples, gives a prediction for each of the second, as far as the task's `score` reads it.
     predict: collections.abc.Callable[[list[typing.Any], list[typing.Any]], list[typing.Any]]
     most_characters: int = MOST_CHARACTERS  # To train on, so that it takes seconds.

@@ -13,6 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, listed, quote, shorten
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
+from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.label_sets import (
     LabelSetReader,
     best_thresholds,
@@ -50,7 +51,13 @@ class MultiLabel(LabelledTextTask):
         thresholds: Of each label, float32 [labels].
     """
 
-    answer = LabelsAnswer
+    kind = TaskKind(
+        "multi_label",
+        OF_TEXT,
+        LabelsAnswer,
+        hf_problem_type="multi_label_classification",
+        deciding_file=THRESHOLDS_FILE,
+    )
     loss_name, label_name, label_type = "multi_label_loss", "label_values", tf.float32
     scores_predictions = True
     activations = (tf.math.sigmoid, sigmoid)
@@ -105,7 +112,7 @@ class MultiLabel(LabelledTextTask):
     def _decide(self, probabilities, thresholds=None):
         """Returns predictions, by the task's thresholds, or by others [N, labels]."""
         thresholds = np.broadcast_to(self.thresholds if thresholds is None else thresholds, probabilities.shape)
-        return [self.answer(self.labels, least).of_values(row) for row, least in zip(probabilities, thresholds)]
+        return [self.kind.answer(self.labels, least).of_values(row) for row, least in zip(probabilities, thresholds)]
 
     def decide_on_held_out(self, examples, predictions):
         """Settles on the threshold of each label with which its F1 is best."""
@@ -166,6 +173,10 @@ class MultiLabel(LabelledTextTask):
 
     def _write_thresholds(self, path, *_):
         write_json(path, dict(zip(self.labels, self.thresholds.tolist())))
+
+    def limits_elsewhere(self):
+        thresholds = "transformers has no thresholds for labels; with those of an evaluation the model stays here"
+        return [*super().limits_elsewhere(), thresholds]
 
     def describe(self, path, examples, features):
         return [describe_label_sets(path, examples, self.labels)]

@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf.asking.texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
+from albert_tf.finetuning.kinds import OF_OPTION, TaskKind
 from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabilities
 from albert_tf.finetuning.task import CUT, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
@@ -38,6 +39,7 @@ class MultipleChoice(FinetuningTask):
         on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
+    kind = TaskKind("race", OF_OPTION, num_outputs=1)
     metric_names = ("accuracy",)
     setting_types = MappingProxyType({"num_choices": int, "max_qa_length": int, "levels": list[str]})
     selection_metric = "accuracy"

@@ -7,6 +7,7 @@ from albert_tf.asking.answers import ScoreAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import quote
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
+from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
@@ -27,7 +28,7 @@ class Regression(LabelledTextTask):
         sigmoid: Whether the number is the sigmoid of what the head gives, as of cross-encoders from elsewhere.
     """
 
-    answer = ScoreAnswer
+    kind = TaskKind("score", OF_TEXT, ScoreAnswer, num_outputs=1, hf_problem_type="regression")
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
@@ -72,7 +73,7 @@ class Regression(LabelledTextTask):
         return {"scores": self._activation(model(batch, training=False)["logits"][:, 0])}
 
     def predict(self, examples, features, outputs):
-        return list(map(self.answer().of_values, self.of_texts(outputs["scores"], features)))
+        return list(map(self.kind.answer().of_values, self.of_texts(outputs["scores"], features)))
 
     def written_prediction(self, prediction):
         return f"{prediction['score']:.4f}"
@@ -96,6 +97,10 @@ class Regression(LabelledTextTask):
 
     def predict_linearly(self, train, dev):
         return [{"score": number} for number in predict_numbers(train, dev)]
+
+    @classmethod
+    def from_head(cls, config, labels, gives_probability):
+        return cls(config, sigmoid=gives_probability)
 
     @classmethod
     def from_settings(cls, config, settings):

@@ -13,7 +13,6 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
 from albert_tf.finetuning.batches import Augmentation, Examples, TokenDropout
 from albert_tf.finetuning.dev_share import Share
-from albert_tf.finetuning.elsewhere import told_before_training
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.rows.bad_rows import tell_once
@@ -200,7 +199,7 @@ def train(
     task = run.objective
     lines = task.describe(train_file.name, train_file.examples, train_file.features)
     run.log("\n".join(lines))
-    for sentence in told_before_training(task):
+    for sentence in task.limits_elsewhere():
         run.log(sentence, RESULTS)
     data_settings = {
         "train_file": {**train_file.identity, "examples": len(train_file.examples)},

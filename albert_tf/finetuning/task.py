@@ -8,10 +8,10 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asking.answers import Answer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.dev_share import Key
+from albert_tf.finetuning.kinds import TaskKind
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
 from albert_tf.json_types import check_types
@@ -42,6 +42,7 @@ class FinetuningTask(Objective):
     `predictions` what `predict` returned for them.
 
     Attributes:
+        kind: What others know of it; of a task that isn't registered nothing.
         predictions_file: Name of the file of predictions.
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
@@ -55,7 +56,6 @@ class FinetuningTask(Objective):
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         soft_labels: How a teacher's answers are learnt; None where there is no teacher.
         answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
-        answer: How exports spell what it predicts; None for a task that can't be exported.
         thresholds: From which probability on a text has each label, where it may have several.
         labels: What there is to tell apart, in the order of the model's outputs; none where it is something else.
         error_columns: What the list of mistakes holds of each, see `mistake`; empty for no list.
@@ -64,6 +64,7 @@ class FinetuningTask(Objective):
     """
 
     title = "fine-tuning loss"
+    kind = TaskKind("")
     predictions_file: str = "predictions.tsv"
     scores_predictions: bool = False
     may_hide_pieces: bool = False
@@ -75,7 +76,6 @@ class FinetuningTask(Objective):
     reads_beside_ids: bool = False
     soft_labels: SoftLabels | None = None
     answers_pieces: bool = False
-    answer: type[Answer] | None = None
     labels: tuple[str, ...] = ()
     thresholds: collections.abc.Sequence[float] = ()
     error_columns: tuple[str, ...] = ()
@@ -228,6 +228,14 @@ class FinetuningTask(Objective):
         """Returns what to know of a training file before training starts, one line each."""
         return [f"{len(examples):,} examples in {path}"]
 
+    def limits_elsewhere(self) -> list[str]:
+        """Returns what will keep a model from transformers, or from answering alike there, a sentence each."""
+        found = self.kind.head.not_computed_elsewhere(self.config)
+        if found is None:
+            return []
+        what, how = found
+        return [f"transformers can't express {what}; to convert this model for it later, train with {how.strip('`')}"]
+
     def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
         """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below."""
         if CUT not in features:
@@ -257,6 +265,19 @@ class FinetuningTask(Objective):
             InputError: No share can be chosen for this task.
         """
         raise InputError(f"{type(self).__name__} needs a separate file to evaluate on; leave `dev_fraction` out")
+
+    @classmethod
+    def own_labels(cls, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...] | None]:
+        """Returns the labels of a head from elsewhere, and which of its outputs each is; None for the same order."""
+        return names, None
+
+    @classmethod
+    def from_head(cls, config: AlbertConfig, labels: tuple[str, ...], gives_probability: bool) -> "FinetuningTask":
+        """Returns the task of a head from elsewhere, given its `own_labels`; InputError if they can't be the task's.
+
+        `gives_probability` says whether a sigmoid is taken of its only output.
+        """
+        return cls(config)
 
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":

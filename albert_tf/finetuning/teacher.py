@@ -22,9 +22,7 @@ from albert_tf.training.evaluation import Evaluator
 class Teacher:
     """A model, created in the strategy's scope, with its task and tokenizer, which answers in evaluation mode alone."""
 
-    # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
     # A batch is of that many rows over all replicas.
-
     # Messages call it `source`; if it is foreign, the config of the folder that it was converted from can be corrected.
 
     def __init__(
@@ -56,7 +54,7 @@ class Teacher:
             road = "name a teacher of the same task"
             if isinstance(self.task, QuestionAnswering) and isinstance(task, QuestionAnswering):
                 road += f", or pass `head={self.task.head}`"
-            elif self._is_foreign and {own, wanted} == {"Classification", "MultiLabel"}:
+            elif self._is_foreign and self.task.kind.head is task.kind.head and self.task.labels and task.labels:
                 road += ", or correct problem_type in the config.json that it was converted from"
             raise InputError(f"{self._source} was fine-tuned for {own}, but the task here is {wanted}; {road}")
         difference = task.differs_from(self.task)

@@ -7,7 +7,6 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import gfile_for, read_json
-from albert_tf.finetuning.elsewhere import not_computed_elsewhere
 from albert_tf.interchange.portable_model import Caveat, PortableModel
 
 # Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.
@@ -197,7 +196,7 @@ def check_head(model: PortableModel, target: str) -> None:
         return
     if model.task is None:
         raise InputError("`input_path` does not say what its head is for; set `task` to say so")
-    found = not_computed_elsewhere(model.task, model.config)
+    found = model.task.kind.head.not_computed_elsewhere(model.config)
     if found is not None:
         what, how = found
         raise InputError(f"`to={target}` can't express {what}; fine-tune with {how} to convert the head")

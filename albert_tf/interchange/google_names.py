@@ -1,6 +1,6 @@
 """What Google's code calls the variables of ALBERT, of BERT and of ELECTRA's two networks."""
 
-from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
+from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
 from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
@@ -25,9 +25,10 @@ _ALBERT = {
     ),
 }
 _HEADS = {
-    **{key: {"head/dense": ""} for key in OF_WHOLE_TEXTS},
-    "squad": {"head/dense": "cls/squad"},
-    "squad_v2": {
+    OF_TEXT: {"head/dense": ""},
+    OF_OPTION: {"head/dense": ""},
+    OF_SPAN: {"head/dense": "cls/squad"},
+    OF_CONDITIONAL_SPAN: {
         "head/start": "start_logits/dense",
         "head/end_transform": "end_logits/dense_0",
         "head/end_layer_norm": "end_logits/LayerNorm",

@@ -8,6 +8,8 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import CheckpointReader, named_newest, write_variables
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_SPAN
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.google_electra import is_electra, read_electra, write_electra
 from albert_tf.interchange.google_names import ALBERT, BERT
@@ -63,9 +65,9 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     else:
         reads_bert = any(name.startswith("bert/encoder/layer_") for name in rest)
         config = _read_config(config_file, reads_bert)
-        task, outputs = _find_task(rest, options.task)
+        task, outputs = _find_task(rest, options.named_task)
         # The variables of a head tell their shapes even where they don't tell the task.
-        head, naming = task or ("classify" if outputs else None), BERT if reads_bert else ALBERT
+        head, naming = task or (Classification if outputs else None), BERT if reads_bert else ALBERT
         weights, notes = take_weights(naming, config, rest, checkpoint, head, outputs, "bert/encoder/")
     if slots or counters:
         kinds = sorted({_SLOT.search(name)[1] for name in slots})
@@ -124,15 +126,15 @@ def _read_config(path, reads_bert):
 def _find_task(found, given):
     """Returns the task of the head, None if there is none or it isn't clear, and the number of its outputs."""
     if "start_logits/dense/kernel" in found:
-        return "squad_v2", 0
+        return ConditionalQuestionAnswering, 0
     if "cls/squad/output_weights" in found:
-        return "squad", 2
+        return QuestionAnswering, 2
     if "output_weights" not in found:
         return None, 0
     outputs = (*found["output_weights"].shape, 0)[0]
-    if given in ("squad", "squad_v2"):
-        raise InputError(f"`task={given}`: the checkpoint has the head of a classifier")
-    return given or ("classify" if outputs > 1 else None), outputs
+    if given is not None and given.kind.head in (OF_SPAN, OF_CONDITIONAL_SPAN):
+        raise InputError(f"`task={given.kind.name}`: the checkpoint has the head of a classifier")
+    return given or (Classification if outputs > 1 else None), outputs
 
 
 def write(model: PortableModel, folder: str) -> list[str]:

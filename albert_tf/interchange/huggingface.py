@@ -11,10 +11,12 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, listed, quote
 from albert_tf.files import name_in_folder, read_json, write_json
+from albert_tf.finetuning import Classification, Entities
+from albert_tf.finetuning.kinds import OF_TEXT
 from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
 from albert_tf.interchange.huggingface_heads import class_in, find_head
-from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
+from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.ours import NO_TASK
 from albert_tf.interchange.portable_model import (
     NO_PART,
@@ -60,7 +62,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         gpt2.refuse_bpe(path, family.class_prefix)
     if family is FAMILIES["gpt2"]:
         found = gpt2.split_fused(found)
-    head = find_head(values, found, options.task, config_file)
+    head = find_head(values, found, options.named_task, config_file)
     known = head.task or (_task_by_name(family, found) if head.outputs else None)
     transform = family.naming.layers.get("masked_lm_head/transform")
     foreign_config.check_masked_lm(config, f"{transform}.weight" in found, source)
@@ -115,14 +117,15 @@ def _check_network(values, family, found, config_file, source):
 
 def _task_by_name(family, found):
     """Returns a task whose head has the names of one that is there, where nothing says what it is for."""
-    whole = family.naming.heads.get("classify", {"": ""})
-    return "classify" if all(f"{name}.weight" in found for name in whole.values()) else "tag"
+    whole = family.naming.heads.get(OF_TEXT, {"": ""})
+    return Classification if all(f"{name}.weight" in found for name in whole.values()) else Entities
 
 
 def _take_own_settings(model, settings, outputs, source):
     """Gives a model what we wrote into its config for ourselves."""
-    task, kept, labels = known_settings(settings, model.config, keeps_thresholds=True)  # it never has any
-    if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
+    task, kept, labels = known_settings(settings, model.config)
+    classes = {each and each.kind.head.hf_class for each in (task, model.task)}
+    if len(classes) > 1 or (labels is not None and len(labels) != outputs):
         raise InputError(f"{source}: {OWN_SETTINGS} does not belong to this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
 
@@ -211,7 +214,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_json(os.path.join(folder, CONFIG_FILE), config_values(model, config, family, class_name))
     if model.tokenizer is not None:
         notes += write_for_transformers(model.tokenizer, folder, config, model.longest_sequence)
-    if model.settings.get("doc_stride") and model.task not in ("squad", "squad_v2"):
+    if model.settings.get("doc_stride") and model.task.kind.head.reads_whole_text:
         notes.append(
             f"texts of more than {model.longest_sequence} pieces are read in windows here (doc_stride="
             f"{model.settings['doc_stride']}), and only their beginnings there: transformers has no windows"
@@ -258,8 +261,8 @@ def _lacks(model, class_name):
 def _class_name(model, family):
     if family is FAMILIES["xlm"]:
         return "WithLMHeadModel" if model.has("masked_lm_head") else "Model"
-    if model.task in CLASSES and model.has_head:
-        return CLASSES[model.task]
+    if model.has_head and model.task and model.task.kind.head.hf_class:
+        return model.task.kind.head.hf_class
     if model.config.is_causal and (model.has("masked_lm_head") or model.config.language_model_head == "tied"):
         return "LMHeadModel"
     if model.has("replaced_token_head") and "replaced_token_head/dense" in family.naming.layers:

@@ -6,8 +6,9 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
+from albert_tf.finetuning.kinds import OF_PIECE, OF_TEXT
 from albert_tf.interchange import foreign_config, gpt2, xlm
-from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS, Family
+from albert_tf.interchange.huggingface_names import ACTIVATIONS, FAMILIES, THEIR_ACTIVATIONS, Family
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.tokenizer_files import ids_of
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
@@ -15,11 +16,6 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 CONFIG_FILE = "config.json"
 # Where a folder that we wrote keeps what albert_tf.load needs.
 OWN_SETTINGS = "albert_tf_settings"
-_PROBLEM_TYPES = {
-    "classify": "single_label_classification",
-    "multi_label": "multi_label_classification",
-    "score": "regression",
-}
 # Keys that configs of ours alone have.
 _OUR_KEYS = {"sharing", "position_offset", "pooler", "classification_head", "position_initializer"}
 
@@ -119,12 +115,12 @@ def config_values(model: PortableModel, config: AlbertConfig, family: Family, cl
         values["classifier_dropout"] = config.classifier_dropout_prob
     if family is FAMILIES["xlm"]:
         values = xlm.their_settings(values, config)
-    if class_name in (CLASSES["classify"], CLASSES["tag"]):
+    if class_name in (OF_TEXT.hf_class, OF_PIECE.hf_class):
         labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
         values["id2label"] = {str(number): label for number, label in enumerate(labels)}
         values["label2id"] = {label: number for number, label in enumerate(labels)}
-    if class_name == CLASSES["classify"]:
-        values["problem_type"] = None if model.settings.get("sigmoid") else _PROBLEM_TYPES[model.task]
+    if class_name == OF_TEXT.hf_class:
+        values["problem_type"] = None if model.settings.get("sigmoid") else model.task.kind.hf_problem_type
     if model.settings:
         values[OWN_SETTINGS] = model.settings
     return values

@@ -4,10 +4,10 @@ import dataclasses
 import typing
 
 from albert_tf.errors import InputError, shorten
-from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
-from albert_tf.finetuning.entities.task import labels_for
-from albert_tf.interchange.huggingface_names import CLASSES
+from albert_tf.finetuning import TASKS, QuestionAnswering
+from albert_tf.finetuning.kinds import OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight
+from albert_tf.interchange.variables import Task
 
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
@@ -21,7 +21,7 @@ class Head:
     """The head in a folder, if there is one."""
 
     outputs: int = 0  # how many numbers it gives; 0 if there is none
-    task: str | None = None  # what it is for, a key of `finetuning.TASKS`; None if there is none or it isn't clear
+    task: Task | None = None  # what it is for; None if there is none or it isn't clear
     labels: tuple[str, ...] | None = None  # in our order; None where outputs have no names
     order: tuple[int, ...] | None = None  # which of its outputs each of ours is; None for the same
     notes: tuple[str, ...] = ()  # sentences on it
@@ -38,14 +38,14 @@ def _reordered(weight, order):
     return Weight(weight.shape, lambda: weight.read()[..., list(order)])
 
 
-def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: str | None, source: str) -> Head:
+def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: Task | None, source: str) -> Head:
     """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
     layer = next((found[name] for name in _HEADS if name in found), None)
     if layer is None:
         return Head()
     outputs = (*layer.shape, 0)[0]
     if "qa_outputs.weight" in found:
-        return Head(outputs, "squad")
+        return Head(outputs, QuestionAnswering)
     task = given or _task_of_class(values, outputs)
     if task is None and values.get("problem_type") == "regression":
         return Head(
@@ -55,13 +55,13 @@ def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: st
                 "of albert_tf does",
             ),
         )
-    if task not in ("classify", "multi_label", "tag"):
-        return Head(outputs, task, gives_probability=task == "score" and _gives_probability(values, source))
-    labels, notes = _labels(values.get("id2label"), outputs, source)
-    order = _our_order(labels) if task == "tag" else None
+    if task is None or task.kind.num_outputs:
+        is_number = task is not None and task.kind.head is OF_TEXT
+        return Head(outputs, task, gives_probability=is_number and _gives_probability(values, source))
+    names, notes = _labels(values.get("id2label"), outputs, source)
+    labels, order = task.own_labels(names)
     if order is None or order == tuple(range(outputs)):
-        return Head(outputs, task, _our_tags(labels) if order else labels, notes=notes)
-    labels = _our_tags([labels[number] for number in order])
+        return Head(outputs, task, labels, notes=notes)
     notes += (f"the outputs of the head were put into the order of albert_tf: {', '.join(labels)}",)
     return Head(outputs, task, labels, order, notes)
 
@@ -80,15 +80,15 @@ def _gives_probability(values, source):
 
 
 def _task_of_class(values, outputs):
-    name = class_in(values)
-    task = next((kind for kind, ending in CLASSES.items() if name.endswith(ending)), None)
-    if task != "classify":
-        return task
-    if values.get("problem_type") == "multi_label_classification":
-        return "multi_label"
-    if outputs == 1:
-        return "score"
-    return None if values.get("problem_type") == "regression" else task
+    """Returns the task of the class that a config names; of several that of its problem_type, if it fits."""
+    name, problem_type = class_in(values), values.get("problem_type")
+    tasks = [task for task in TASKS.values() if (ending := task.kind.head.hf_class) and name.endswith(ending)]
+    if not tasks or tasks[0].kind.hf_problem_type is None:
+        return next(iter(tasks), None)
+    task = next((task for task in tasks if task.kind.hf_problem_type == problem_type), tasks[0])
+    if task is tasks[0] and outputs == 1:  # one label of one is none
+        return next(task for task in tasks if task.kind.num_outputs == 1)
+    return task if task.kind.num_outputs in (None, outputs) else None
 
 
 def class_in(values: dict[str, typing.Any]) -> str:
@@ -113,18 +113,3 @@ def _labels(id2label, outputs, source):
             f"they are called {labels[0]} to {labels[-1]}; correct it if the labels have names"
         ),
     )
-
-
-def _our_order(labels):
-    """Returns which of the labels each tag of ours is, None if they are no tags of ours."""
-    try:
-        tags = [normalize_tag(label) for label in labels]
-    except ValueError:
-        return None
-    types = dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE)
-    wanted = labels_for(tuple(types))
-    return tuple(map(tags.index, wanted)) if types and sorted(tags) == sorted(wanted) else None
-
-
-def _our_tags(labels):
-    return tuple(map(normalize_tag, labels))

@@ -3,7 +3,7 @@
 import types
 import typing
 
-from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
+from albert_tf.finetuning.kinds import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT, Head
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 
@@ -96,20 +96,21 @@ _XLM = {
     "masked_lm_head/output_bias": "pred_layer.proj.bias",
 }
 _HEADS = {
-    **{key: {"head/dense": "classifier"} for key in (*OF_WHOLE_TEXTS, "tag")},
-    "squad": {"head/dense": "qa_outputs"},
+    **{head: {"head/dense": "classifier"} for head in (OF_TEXT, OF_OPTION, OF_PIECE)},
+    OF_SPAN: {"head/dense": "qa_outputs"},
 }
-_OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
 
 
-def _heads(whole: dict[str, str], choice: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Returns the heads of a family whose head has a layer of its own for whole texts, and that for choices."""
-    return {**_HEADS, **dict.fromkeys(OF_WHOLE_TEXTS, whole), "race": choice}
+def _heads(of_text: tuple[str, str], of_option: tuple[str, str]) -> dict[Head, dict[str, str]]:
+    """Returns the heads of a family whose heads of whole texts have a layer of their own, and then that of outputs."""
+    named = {OF_TEXT: of_text, OF_OPTION: of_option}
+    return {**_HEADS, **{head: dict(zip(("head/transform", "head/dense"), names)) for head, names in named.items()}}
 
 
-_ROBERTA_HEADS = _heads(_OWN_LAYER, {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"})
-_ELECTRA_HEADS = _heads(_OWN_LAYER, {"head/transform": "sequence_summary.summary", "head/dense": "classifier"})
-_DISTILBERT_HEADS = _heads(*[{"head/transform": "pre_classifier", "head/dense": "classifier"}] * 2)
+_OWN_LAYER = ("classifier.dense", "classifier.out_proj")
+_ROBERTA_HEADS = _heads(_OWN_LAYER, ("roberta.pooler.dense", "classifier"))
+_ELECTRA_HEADS = _heads(_OWN_LAYER, ("sequence_summary.summary", "classifier"))
+_DISTILBERT_HEADS = _heads(("pre_classifier", "classifier"), ("pre_classifier", "classifier"))
 _SPELLINGS = plain_spellings(
     table=(Spelling(".weight"),),
     linear=(Spelling(".weight", is_transposed=True), Spelling(".bias")),
@@ -249,7 +250,7 @@ FAMILIES = {
         },
     ),
     "gpt2": Family(
-        Naming(_GPT2, {task: _HEADS[task] for task in ("tag", "squad")}, _SPELLINGS_OF_GPT2),
+        Naming(_GPT2, {head: _HEADS[head] for head in (OF_PIECE, OF_SPAN)}, _SPELLINGS_OF_GPT2),
         "transformer.",
         "GPT2",
         "lm_head.",
@@ -316,9 +317,3 @@ ACTIVATIONS = {
     **{name: name for name in ("relu", "tanh", "linear")},
 }
 THEIR_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
-CLASSES = {
-    **dict.fromkeys(("classify", "multi_label", "score"), "ForSequenceClassification"),
-    "tag": "ForTokenClassification",
-    "squad": "ForQuestionAnswering",
-    "race": "ForMultipleChoice",
-}

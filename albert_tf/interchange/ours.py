@@ -18,7 +18,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
+from albert_tf.finetuning import Classification, ConditionalQuestionAnswering
 from albert_tf.interchange.portable_model import (
     Caveat,
     PortableModel,
@@ -63,14 +63,19 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     found = {name: variables[best_source(name, variables)] for name in names}
     if not found:
         raise InputError(f"`input_path`: {checkpoint} holds no model, which means that albert_tf did not write it")
-    has_thresholds = tf.io.gfile.exists(os.path.join(folder, THRESHOLDS_FILE))
-    task, settings, labels = known_settings(read_settings(folder) or {}, config, keeps_thresholds=not has_thresholds)
+    task, settings, labels = known_settings(read_settings(folder) or {}, config)
+    deciding_file = task and task.kind.deciding_file
+    if deciding_file and tf.io.gfile.exists(os.path.join(folder, deciding_file)):
+        raise InputError(
+            f"`input_path` can't be converted, because its {deciding_file.removesuffix('.json')} would be lost, by "
+            "which its answers are decided; export_model.py exports it with them"
+        )
     has_head = any(name.startswith("head/") for name in found)
     bias = found.get("head/dense/bias")
-    task = task or options.task or (None if bias else "squad_v2")
+    task = task or options.named_task or (None if bias else ConditionalQuestionAnswering)
     outputs = (*bias.shape, 0)[0] if bias else 0
     # All heads but one have the same variables, so that these can be taken even where nobody knows the task.
-    head = (task or "classify") if has_head else None
+    head = (task or Classification) if has_head else None
     weights, notes = take_weights(OURS, config, found, checkpoint, head, outputs, "encoder/")
     others = [name for name in variables if not name.startswith((MODEL_PREFIX, AVERAGES_PREFIX))]
     if others:

@@ -9,7 +9,8 @@ import numpy as np
 from albert_tf.checkpoint_files import CheckpointReader
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.variables import Naming, entries, num_blocks, projects
+from albert_tf.finetuning import TASKS
+from albert_tf.interchange.variables import Naming, Task, entries, num_blocks, projects
 from albert_tf.tokenization import Tokenizer
 
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
@@ -121,6 +122,11 @@ class ReadOptions:
     task: str | None = None
     albert_config_file: str | None = None
 
+    @property
+    def named_task(self) -> Task | None:
+        """What `task` names."""
+        return TASKS[self.task] if self.task else None
+
 
 @dataclasses.dataclass
 class PortableModel:
@@ -128,7 +134,7 @@ class PortableModel:
 
     config: AlbertConfig
     weights: dict[str, Weight]  # by our names, those of the head included
-    task: str | None = None  # what the head is for, a key of `finetuning.TASKS`; None without or if nobody knows
+    task: Task | None = None  # what the head is for; None without or if nobody knows
     labels: tuple[str, ...] | None = None  # of the head in the order of their ids
     settings: dict = dataclasses.field(default_factory=dict)  # of the head's run, by the names of run_settings.json
     tokenizer: Tokenizer | None = None
@@ -171,7 +177,7 @@ def take_weights(
     config: AlbertConfig,
     found: dict[str, Weight],
     source: str,
-    task: str | None = None,
+    task: Task | None = None,
     outputs: int = 0,
     encoder_prefix: str = "",
 ) -> tuple[dict[str, Weight], list[str]]:

@@ -16,7 +16,6 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
 from albert_tf.interchange.ours import tell_untrained
 from albert_tf.interchange.task_settings import known_settings
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config, read_untrained
@@ -49,11 +48,12 @@ def publish(path: str, folder: str, dtype: str = "float16") -> list[str]:
     write_json(os.path.join(folder, CONFIG_FILE), config.to_dict())
     tokenizer.save(folder)
     settings = read_settings(source) or {}
-    _, of_task, _ = known_settings(settings, config, keeps_thresholds=True)
+    task, of_task, _ = known_settings(settings, config)
     # `albert_tf.load` needs to know for what a model was fine-tuned, or what it has learnt from text.
     if kept := of_task or what_was_learnt(settings):
         write_json(os.path.join(folder, SETTINGS_FILE), kept)
-    for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE, ENCODER_FILE):
+    deciding_file = task and task.kind.deciding_file
+    for file in filter(None, (CARD_FILE, UNTRAINED_FILE, deciding_file, ENCODER_FILE)):
         if tf.io.gfile.exists(os.path.join(source, file)):
             tf.io.gfile.copy(os.path.join(source, file), os.path.join(folder, file))
     untrained = read_untrained(checkpoint).intersection(name.removeprefix(MODEL_PREFIX) for name in model)

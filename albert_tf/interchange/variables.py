@@ -9,10 +9,13 @@ import types
 import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
+from albert_tf.finetuning import FinetuningTask
+from albert_tf.finetuning.kinds import Head, Layer
+
+Task = type[FinetuningTask]
 
 # Layer to its kind and its sizes: fields of the config, or numbers. {n} stands for the number of a block.
-LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
+LAYERS: dict[str, Layer] = {
     "encoder/embeddings/word_embeddings": ("table", ("vocab_size", "embedding_size")),
     "encoder/embeddings/token_type_embeddings": ("table", ("type_vocab_size", "embedding_size")),
     "encoder/embeddings/position_embeddings": ("table", ("max_position_embeddings", "embedding_size")),
@@ -37,21 +40,6 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "replaced_token_head/dense": ("linear", ("hidden_size", 1)),
 }
 
-# The heads of fine-tuned models by task, a key of `finetuning.TASKS`. "outputs" is the number of their outputs.
-HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
-    **{key: {"head/dense": ("output", ("hidden_size", "outputs"))} for key in (*OF_WHOLE_TEXTS, "tag", "squad")},
-    "squad_v2": {
-        "head/start": ("linear", ("hidden_size", 1)),
-        "head/end_transform": ("linear", ("twice_hidden_size", "hidden_size")),
-        "head/end_layer_norm": ("norm", ("hidden_size",)),
-        "head/end": ("linear", ("hidden_size", 1)),
-        "head/null_transform": ("linear", ("twice_hidden_size", "hidden_size")),
-        "head/null_kernel": ("vector", ("hidden_size", 1)),
-    },
-}
-# How many outputs a task's head has, where that is not the number of labels.
-NUM_OUTPUTS = {"score": 1, "race": 1, "squad": 2}
-
 # The variables of a kind, by the ends of our names.
 _ENDS = {"table": ("",), "vector": ("",), "norm": ("/gamma", "/beta")}
 _LINEAR_ENDS = ("/kernel", "/bias")
@@ -73,7 +61,7 @@ class Naming:
     # Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group} and {inner}
     # its group and place in it.
     layers: typing.Mapping[str, str]
-    heads: typing.Mapping[str, typing.Mapping[str, str]]  # the same for the head of each task that the format has
+    heads: typing.Mapping[Head, typing.Mapping[str, str]]  # the same for each head that the format has
     spellings: typing.Mapping[str, tuple[Spelling, ...]]  # of each kind of `LAYERS`, in the order of our variables
     always_projects: bool = False  # whether embeddings are projected to the hidden size even if they have it already
 
@@ -104,7 +92,7 @@ def num_blocks(config: AlbertConfig) -> tuple[int, int]:
     return attention * config.inner_group_num, feed_forward * config.inner_group_num
 
 
-def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, tuple[int, ...]]:
+def variable_shapes(config: AlbertConfig, task: Task | None = None, outputs: int = 0) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the variables of a pre-training model, and of a task's head, by our names.
 
     A number of blocks that no checkpoint has must have been refused before.
@@ -113,13 +101,13 @@ def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int 
     return {name: shape for name, shape in found.items() if not name.startswith("replaced_token_head/")}
 
 
-def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, Entry]:
+def entries(naming: Naming, config: AlbertConfig, task: Task | None = None, outputs: int = 0) -> dict[str, Entry]:
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
-    sizes = {**vars(config), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
-    layers = {**_layers_of(config), **(HEADS[task] if task else {})}
-    if task in OF_WHOLE_TEXTS and config.classification_head != "pooled":
-        layers["head/transform"] = ("linear", ("hidden_size", "hidden_size"))
-    names = {**naming.layers, **(naming.heads.get(task, {}) if task else {})}
+    kind = (task or FinetuningTask).kind
+    sizes = {**vars(config), "outputs": kind.num_outputs or outputs, "twice_hidden_size": 2 * config.hidden_size}
+    layers = _layers_of(config, kind.head)
+    of_head = {layer: layer for layer in kind.head.layers} if naming is OURS else naming.heads.get(kind.head, {})
+    names = {**naming.layers, **of_head}
     found = {}
     for layer, (kind, dimensions) in layers.items():
         if layer not in names or (layer == _PROJECTION and not projects(config) and not naming.always_projects):
@@ -136,8 +124,8 @@ def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outpu
     return found
 
 
-def _layers_of(config):
-    """Returns `LAYERS` without those that a model of this config lacks."""
+def _layers_of(config, head):
+    """Returns `LAYERS` and those of a head, without those that a model of this config lacks."""
     lacks = set() if config.type_vocab_size else {"encoder/embeddings/token_type_embeddings"}
     lacks |= set() if config.num_languages else {"encoder/embeddings/language_embeddings"}
     lacks |= set() if config.pooler else {"encoder/pooler", "sentence_order_head/dense"}
@@ -146,7 +134,9 @@ def _layers_of(config):
         lacks |= {"masked_lm_head/transform", "masked_lm_head/layer_norm"}
     if config.language_model_head == "tied":
         lacks.add("masked_lm_head/output_bias")
-    return {layer: shape for layer, shape in LAYERS.items() if layer not in lacks}
+    if config.classification_head == "pooled":
+        lacks.add("head/transform")
+    return {layer: shape for layer, shape in {**LAYERS, **head.layers}.items() if layer not in lacks}
 
 
 _PROJECTION = "encoder/embedding_hidden_mapping_in"
@@ -174,8 +164,5 @@ def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[
     return types.MappingProxyType(dict.fromkeys(("heads", "joined_heads", "output"), found["linear"]) | found)
 
 
-OURS = Naming(
-    {layer: layer for layer in LAYERS},
-    {task: {layer: layer for layer in (*layers, "head/transform")} for task, layers in HEADS.items()},
-    plain_spellings(),
-)
+# Layers of every head, which it doesn't list, have their own names in it too.
+OURS = Naming({layer: layer for layer in LAYERS}, {}, plain_spellings())

@@ -82,6 +82,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         InputError: The first piece sees nothing of the text, because the model is causal.
     """
 
+    hf_tag = "question-answering"
     reads_pooler = False
 
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):

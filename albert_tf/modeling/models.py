@@ -38,6 +38,8 @@ class AlbertForPreTraining(AlbertModel):
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
+    hf_tag = "fill-mask"  # what Hugging Face calls what it is for
+
     def __init__(
         self,
         config: AlbertConfig,
@@ -205,6 +207,8 @@ class AlbertForSequenceClassification(_AlbertWithLabels):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    hf_tag = "text-classification"
+
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Scores the labels of each text or pair.
 
@@ -232,6 +236,7 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    hf_tag = "token-classification"
     reads_pooler = False
 
     def _head_class(self):
@@ -281,6 +286,7 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    hf_tag = "question-answering"
     reads_pooler = False
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -319,6 +325,7 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    hf_tag = "multiple-choice"
     _ids_rank = 3
 
     def __init__(self, config: AlbertConfig, **kwargs):

@@ -5,7 +5,7 @@ import math
 import typing
 
 from albert_tf.config import POOLING_CHOICES, AlbertConfig
-from albert_tf.errors import ON_BAD_ROW, InputError
+from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Regression
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
 from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
@@ -14,7 +14,7 @@ from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
 from albert_tf.finetuning.multi_label import METRICS as METRICS_OF_SETS
-from albert_tf.runs.finetuning_settings import DEV, TEST, TRAIN, FinetuningSettings
+from albert_tf.runs.finetuning_settings import TRAIN, FinetuningSettings, bad_rows
 from albert_tf.settings import RARE, changed, free, place, setting
 from albert_tf.text_fields import columns_of
 
@@ -86,12 +86,7 @@ class ClassifierSettings(FinetuningSettings):
         group=RARE,
         search=True,
     )
-    on_bad_row: str | None = free(
-        None,
-        "Rows that can't be used: stop, or leave them out and count them.",
-        choices=tuple(ON_BAD_ROW),
-        in_python=False,
-    )
+    on_bad_row: str | None = bad_rows("Rows that can't be used: stop, or leave them out and count them.", None)
     max_seq_length: int | None = changed(
         FinetuningSettings,
         "max_seq_length",
@@ -139,7 +134,7 @@ class ClassifierSettings(FinetuningSettings):
 
     def find_paths(self, part):
         files = self.data_files()
-        return find_files(self.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+        return find_files(self.data_dir, getattr(files, part))
 
     def completed(self, config, is_known):
         """Returns settings that say what the label is read off."""

@@ -3,9 +3,11 @@
 import abc
 import contextlib
 import dataclasses
+import os
+import typing
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.runs.tokenizer_settings import AnyTokenizerSettings
@@ -16,6 +18,11 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
 # Settings that say how to learn from a teacher.
 OF_TEACHER = ("teacher_weight", "teacher_temperature")
+
+
+def bad_rows(help: str, default: str | None = "fail", in_python: bool = False) -> typing.Any:
+    """Returns the field of a setting that says what to do with what can't be used."""
+    return free(default, help, choices=tuple(ON_BAD_ROW), in_python=in_python)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,6 +136,10 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     @abc.abstractmethod
     def find_paths(self, part: str) -> tuple[str, ...]:
         """Returns the paths of the files of `TRAIN`, `DEV` or `TEST`, which are read as one; there must be one."""
+
+    def placed(self, paths: list[str]) -> "FinetuningSettings":
+        """Returns settings that name a training file and, if there is such, one to evaluate on, of one folder."""
+        return self.changed(data_dir=os.path.dirname(paths[0]))
 
     @abc.abstractmethod
     def make_task(self, config: AlbertConfig) -> FinetuningTask:

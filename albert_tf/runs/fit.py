@@ -7,17 +7,14 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError, quote
-from albert_tf.files import names_in, read_text, remove, to_json, write_text
-from albert_tf.finetuning.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.errors import InputError
+from albert_tf.files import names_in, read_text, remove, write_text
 from albert_tf.folder_lock import hold
 from albert_tf.runs.asked_trials import Stopped
-from albert_tf.runs.classifier_settings import ClassifierSettings
 from albert_tf.runs.finetune import finetune
 from albert_tf.runs.finetuning_settings import FinetuningSettings
 from albert_tf.runs.given_data import GivenData
-from albert_tf.runs.ner_settings import NerSettings
-from albert_tf.runs.squad_settings import SquadSettings
+from albert_tf.runs.given_kinds import KINDS
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 from albert_tf.verbosity import RESULTS, tell
@@ -38,11 +35,6 @@ _OTHER_NAMES = {
 }
 # Evaluations in succession without a better one, of the ten to twenty of a run.
 _PATIENCE = 5
-# What ends a line somewhere, or a column.
-_BREAKS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-# Lines of such a word would be read as something else.
-_NO_WORDS = ("## ", "-DOCSTART-")
-_SETTINGS = {"answers": SquadSettings, "entities": NerSettings}
 
 
 def fit_folder(
@@ -67,7 +59,7 @@ def fit_folder(
         settings = settings.changed(early_stopping=_PATIENCE)
     tell(data.describe(), RESULTS)
     with hold(output_dir):
-        settings = placed(settings, _write(data, dev_data, output_dir)).changed(
+        settings = settings.placed(_write(data, dev_data, output_dir)).changed(
             init_checkpoint=model,
             output_dir=output_dir,
             do_train=True,
@@ -84,40 +76,14 @@ def fit_folder(
             ) from stop
 
 
-def placed(settings: FinetuningSettings, paths: list[str]) -> FinetuningSettings:
-    """Returns settings that say where the examples lie: what to train on and, if there is such, to evaluate on."""
-    if isinstance(settings, SquadSettings):
-        return settings.changed(**dict(zip(("train_file", "predict_file"), paths)))
-    return settings.changed(data_dir=os.path.dirname(paths[0]))
-
-
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:
     """Returns the settings that examples and a user ask for, but for those that say where things lie."""
-    kind = _SETTINGS.get(data.kind, ClassifierSettings)
-    settings = kind.of(given, _OTHER_NAMES)
+    kind = KINDS[data.kind]
+    settings = kind.settings.of(given, _OTHER_NAMES)
     if settings.dev_fraction == 1:
         raise InputError("`dev_fraction` must be less than 1")
-    if kind is SquadSettings:
-        return settings.changed(version_2_with_negative=not all(data.labels))
-    if kind is NerSettings:
-        return settings.changed(task_name="conll" if isinstance(data.texts[0], list) else "klue_ner")
-    is_regression, has_sets = data.kind == "numbers", data.kind == "multi_label"
-    metrics = ("spearman", "pearson") if is_regression else tuple(METRICS_OF_SETS) if has_sets else None
-    return settings.changed(
-        task_name="jsonl",
-        text_column="text",
-        text_pair_column="text_pair" if data.reads_pairs else None,
-        regression=is_regression,
-        multi_label=has_sets,
-        metrics=settings.metrics or metrics,
-        labels=settings.labels or _labels_of_columns(data),
-    )
-
-
-def _labels_of_columns(data):
-    """Returns the labels that have a column each, where there are columns and examples have no other labels."""
-    found = {label for labels in data.labels for label in labels} if data.label_columns else set()
-    return tuple(sorted(data.label_columns)) if found and found <= set(data.label_columns) else None
+    follow = kind.follow(data.texts, data.labels, data.label_columns)
+    return settings.changed(**{name: given.get(name) or value for name, value in follow.items()})
 
 
 def _write(data, dev_data, output_dir):
@@ -141,60 +107,7 @@ def _write_all(given, folder):
 
 def write_given(data: GivenData, folder: str, name: str) -> str:
     """Writes examples as the commands read them, as "train" or "dev" and the ending of their form; returns the path."""
-    form, ending = _FORMS[data.kind]
-    path = os.path.join(folder, f"{name}.{ending}")
-    write_text(path, form(data))
+    kind = KINDS[data.kind]
+    path = os.path.join(folder, f"{name}.{kind.ending}")
+    write_text(path, kind.write(data.texts, data.labels))
     return path
-
-
-def _rows(data):
-    rows = []
-    for text, label in zip(data.texts, data.labels):
-        texts = dict(zip(("text", "text_pair"), text if isinstance(text, tuple) else (text,)))
-        rows.append(to_json({**texts, "label": label}) + "\n")
-    return "".join(rows)
-
-
-def _tagged(data):
-    """Returns words with their tags, a word a line; or characters, where entities are given by their places."""
-    blocks = []
-    for number, (text, label) in enumerate(zip(data.texts, data.labels)):
-        units = list(zip(text, label)) if isinstance(text, list) else _tagged_characters(text, label)
-        for unit, _ in units:
-            is_word = isinstance(text, list)
-            if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
-                raise InputError(
-                    f"texts[{number}]: {quote(unit)} can't be written to a file of entities; replace each tab or "
-                    "line break by one space, which moves no other character, and leave no spaces at the "
-                    "borders of words"
-                )
-            if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
-                raise InputError(f"texts[{number}]: {quote(unit)} is not a word in files of entities; leave it out")
-        blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))
-    return "\n".join(blocks)
-
-
-def _tagged_characters(text, entities):
-    tags = ["O"] * len(text)
-    for begin, end, kind in entities:
-        tags[begin:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - begin - 1)]
-    return list(zip(text, tags))
-
-
-def _questions(data):
-    paragraphs = []
-    for number, ((question, context), answers) in enumerate(zip(data.texts, data.labels)):
-        written = [{"text": text, "answer_start": begin} for text, begin in answers]
-        entry = {"id": str(number), "question": question, "answers": written, "is_impossible": not answers}
-        paragraphs.append({"context": context, "qas": [entry]})
-    return to_json({"version": "given", "data": [{"paragraphs": paragraphs}]}) + "\n"
-
-
-# How examples of a kind are written down, and what ending the file has.
-_FORMS = {
-    "labels": (_rows, "jsonl"),
-    "multi_label": (_rows, "jsonl"),
-    "numbers": (_rows, "jsonl"),
-    "entities": (_tagged, "tsv"),
-    "answers": (_questions, "json"),
-}

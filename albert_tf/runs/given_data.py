@@ -14,21 +14,8 @@ from albert_tf.asking.texts import is_table
 from albert_tf.errors import InputError, describe, listed, quote
 from albert_tf.finetuning.entities.tags import entities_of, normalize_tag
 from albert_tf.rows.values import is_missing
+from albert_tf.runs.given_kinds import KINDS, LISTS, NO_NAMES, is_flag, is_whole
 from albert_tf.text_encoding import replace_halves
-
-_MOST_SHOWN = 40
-_LEARNS = {
-    "labels": "labels, one a text",
-    "multi_label": "labels, any number a text",
-    "numbers": "numbers, one a text",
-    "entities": "the entities in a text",
-    "answers": "where a text answers a question",
-}
-_LISTS = list | tuple | set | frozenset | np.ndarray
-_OF_FLAGS = (
-    "the labels are lists of 1 and 0 without names; give each text a list of the names of its labels, or give a "
-    "table, and as `labels` a list of its columns of 1 and 0"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +34,7 @@ class GivenData:
 
     def describe(self) -> str:
         """Returns in a line what will be learnt, as far as the values tell it."""
-        line = f'learns {_LEARNS[self.kind]} (kind="{self.kind}"), from {len(self.texts):,} examples'
+        line = f'learns {KINDS[self.kind].learns} (kind="{self.kind}"), from {len(self.texts):,} examples'
         if self.kind == "numbers" and all(label == int(label) for label in self.labels):
             line += '; if these are classes, pass kind="labels"'
         if isinstance(self.texts[0], list) and all(len(word) == 1 for words in self.texts for word in words):
@@ -70,24 +57,15 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
             f"`dev`: texts[0] must be {_shape(data.texts[0])}, like the training texts. "
             f"Received: {describe(found.texts[0])}"
         )
-    known = {name for label in data.labels for name in _names_in(data.kind, label)}
+    known = {name for label in data.labels for name in KINDS[data.kind].names(label)}
     for number, label in enumerate(found.labels):
-        for name in _names_in(data.kind, label):
+        for name in KINDS[data.kind].names(label):
             if name not in known:
                 raise InputError(
                     f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out, or add "
                     "such examples to the training data"
                 )
     return found
-
-
-def _names_in(kind, label):
-    """Returns the names of labels, or of the types of entities given by places, in what is to be learnt of a text."""
-    if kind == "labels":
-        return [label]
-    if kind == "multi_label":
-        return label
-    return [each[2] for each in label if not isinstance(each, str)] if kind == "entities" else ()
 
 
 def read_given(
@@ -120,7 +98,7 @@ def read_given(
         if _shape(text) != shape:
             raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
     kind = kind or _kind_of(texts, labels)
-    check = _CHECKS[kind]
+    check = KINDS[kind].check
     labels = [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
     if kind == "entities" and _are_characters(texts):
         texts, labels = map(list, zip(*map(_text_of_characters, texts, labels)))
@@ -165,7 +143,7 @@ def _columns(table, label_column, text_columns):
 def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
-        if not _is_flag(value):
+        if not is_flag(value):
             raise InputError(
                 f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
                 f"Received: {describe(value)}"
@@ -214,7 +192,7 @@ def _are_characters(texts):
 def _are_pairs_as_lists(texts, labels):
     """Whether texts are pairs as JSON has them, and not two words each, which would have lists of tags."""
     are_twos = all(isinstance(text, list) and len(text) == 2 for text in texts)
-    return are_twos and not any(isinstance(label, _LISTS) for label in labels)
+    return are_twos and not any(isinstance(label, LISTS) for label in labels)
 
 
 def _shape(text):
@@ -226,83 +204,19 @@ def _kind_of(texts, labels):
         return "entities"
     if any(isinstance(label, collections.abc.Mapping) for label in labels):
         return "answers"
-    lists = [label for label in labels if isinstance(label, _LISTS)]
+    lists = [label for label in labels if isinstance(label, LISTS)]
     if lists:
         first = next((next(iter(each)) for each in lists if len(each)), None)
         if first is None:
             raise InputError("all labels are empty lists; set `kind` to multi_label or entities to say what they are")
         if isinstance(first, str):
             return "multi_label"
-        if _is_flag(first) and isinstance(texts[0], str):
-            raise InputError(_OF_FLAGS)
+        if is_flag(first) and isinstance(texts[0], str):
+            raise InputError(NO_NAMES)
         return "answers" if isinstance(texts[0], tuple) else "entities"
     known = [label for label in labels if not is_missing(label)]
-    are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
+    are_numbers = known and all(isinstance(label, numbers.Real) and not is_whole(label) for label in known)
     return "numbers" if are_numbers else "labels"
-
-
-# One check for each kind: takes the value, the text and the number that messages call them by, and returns one form.
-
-
-def _is_flag(value):
-    """Whether a value may say that a text has a label, or not."""
-    return isinstance(value, numbers.Real | np.bool_) and value in (0, 1)
-
-
-def _is_whole(value):
-    """Whether a value is a whole number or a truth value."""
-    return isinstance(value, numbers.Integral | np.bool_)
-
-
-def _label(value, text, number):
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()  # as in JSON
-    if isinstance(value, str) and value:
-        return str(value)
-    if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
-        return str(int(value))
-    wanted = "a string that is not empty, a whole number or a truth value"
-    raise InputError(f"labels[{number}] must be {wanted}. Received: {describe(value)}")
-
-
-def _label_set(value, text, number):
-    if isinstance(value, _LISTS):
-        labels = sorted(value) if isinstance(value, set | frozenset) else list(value)
-        if all(isinstance(label, str) and label for label in labels):
-            return list(map(str, labels))
-        if labels and all(map(_is_flag, labels)):
-            raise InputError(_OF_FLAGS)
-    raise InputError(f"labels[{number}] must be a list of strings, which may be empty. Received: {describe(value)}")
-
-
-def _number(value, text, number):
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(value):
-        return float(value)
-    raise InputError(f"labels[{number}] must be a number. Received: {describe(value)}")
-
-
-def _entities(value, text, number):
-    """Returns the tags of words, or the (begin, end, type) of entities, in order."""
-    if isinstance(text, list):
-        is_list = isinstance(value, list | tuple | np.ndarray) and len(value) == len(text)
-        if is_list and all(isinstance(tag, str) for tag in value):
-            return list(map(str, value))
-        words = f"{len(text)} words"
-        raise InputError(f"labels[{number}] must be a tag for each of the {words}. Received: {describe(value)}")
-    if not isinstance(text, str):
-        raise InputError(f"texts[{number}] must be a string or a list of words to find entities in")
-    if not isinstance(value, list | tuple):
-        raise InputError(f"labels[{number}] must be a list of (begin, end, type). Received: {describe(value)}")
-    found = list(map(_entity, value))
-    if None not in found:
-        found.sort()
-        borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
-        if borders == sorted(borders) and all(begin < end for begin, end, _ in found):
-            return found
-    raise InputError(
-        f"labels[{number}] must be a list of (begin, end, type) in characters of the text, none of which overlap. "
-        f"Received: {describe(value)}"
-    )
 
 
 def _text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, list[tuple[int, int, str]]]:
@@ -313,57 +227,3 @@ def _text_of_characters(characters: list[str], tags: list[str]) -> tuple[str, li
     except ValueError as error:
         raise InputError(f"{quote(str(error))} is not a tag such as B-PER, PER-B, I-PER or O; correct it") from error
     return "".join(characters), [(places[each.begin], places[each.end - 1] + 1, each.type) for each in found]
-
-
-def _entity(value):
-    """Returns (begin, end, type), None for what is none."""
-    if isinstance(value, collections.abc.Mapping):
-        value = [value.get(name) for name in ("begin", "end", "type")]
-    if not isinstance(value, list | tuple) or len(value) != 3:
-        return None
-    begin, end, kind = value
-    is_right = isinstance(begin, numbers.Integral) and isinstance(end, numbers.Integral) and isinstance(kind, str)
-    return (int(begin), int(end), kind) if is_right and kind else None
-
-
-def _answers(value, text, number):
-    """Returns the right answers of a question, each as (text, begin); none if it has no answer."""
-    if not isinstance(text, tuple):
-        raise InputError(f"texts[{number}] must be a tuple of a question and the text that answers it")
-    if is_missing(value):
-        return []
-    context, pairs = text[1], None
-    if isinstance(value, collections.abc.Mapping) and set(value) >= {"text", "answer_start"}:
-        answers, begins = (_list_of(value[name]) for name in ("text", "answer_start"))
-        pairs = list(zip(answers, begins)) if len(answers) == len(begins) else None
-    elif isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_whole, value)):
-        begin, end = map(int, value)
-        pairs = [(context[begin:end], begin)] if 0 <= begin < end <= len(context) else None
-    if pairs is None or not all(isinstance(a, str) and isinstance(b, numbers.Integral) for a, b in pairs):
-        raise InputError(
-            f'labels[{number}] must be the (begin, end) of the answer in the text, an object of "text" and '
-            f'"answer_start", or None. Received: {describe(value)}'
-        )
-    for answer, begin in pairs:
-        if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
-            raise InputError(
-                f"labels[{number}]: {quote(answer)} is not in the text at {begin}; correct the answer or its position"
-            )
-    return [(answer, int(begin)) for answer, begin in pairs]
-
-
-def _list_of(value):
-    """Returns what SQuAD has for all answers of a question, or somebody for its only one, as a list."""
-    if is_missing(value):
-        return []
-    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
-
-
-_CHECKS = {
-    "labels": _label,
-    "multi_label": _label_set,
-    "numbers": _number,
-    "entities": _entities,
-    "answers": _answers,
-}
-KINDS = tuple(_CHECKS)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from albert_tf.errors import ON_BAD_ROW, InputError
+from albert_tf.errors import InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import default_character_ngrams
@@ -10,8 +10,8 @@ from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 from albert_tf.finetuning.entities.task import BEST_SEQUENCE, DECODINGS, INDEPENDENT
 from albert_tf.runs.classifier_settings import ClassifierSettings
-from albert_tf.runs.finetuning_settings import DEV, TEST, TRAIN, FinetuningSettings
-from albert_tf.settings import changed, free, place, setting
+from albert_tf.runs.finetuning_settings import TRAIN, FinetuningSettings, bad_rows
+from albert_tf.settings import changed, place, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,7 @@ class NerSettings(FinetuningSettings):
         choices=tuple(DECODINGS),
         search=True,
     )
-    on_bad_row: str = free(
-        "fail",
-        "Lines that can't be used: stop, or leave their sentences out.",
-        choices=tuple(ON_BAD_ROW),
-        in_python=False,
-    )
+    on_bad_row: str = bad_rows("Lines that can't be used: stop, or leave their sentences out.")
     max_seq_length: int | None = changed(
         FinetuningSettings,
         "max_seq_length",
@@ -63,7 +58,7 @@ class NerSettings(FinetuningSettings):
     def find_paths(self, part):
         self.require("task_name", "data_dir")
         files = DATASETS[self.task_name]
-        return find_files(self.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+        return find_files(self.data_dir, getattr(files, part))
 
     def completed(self, config, is_known):
         """Returns settings that say whether the head reads characters, and how tags are found."""

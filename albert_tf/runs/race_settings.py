@@ -4,14 +4,14 @@ import dataclasses
 
 import tensorflow as tf
 
-from albert_tf.errors import ON_BAD_ROW, InputError
+from albert_tf.errors import InputError
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import with_pooling_that_sees_the_text
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
-from albert_tf.runs.finetuning_settings import DEV, TEST, TRAIN, FinetuningSettings
-from albert_tf.settings import changed, free, place, setting
+from albert_tf.runs.finetuning_settings import DEV, TEST, TRAIN, FinetuningSettings, bad_rows
+from albert_tf.settings import changed, place, setting
 
 _RACE, _JSON_LINES = "race", "jsonl"
 _CHOICES_OF_RACE = 4
@@ -42,9 +42,7 @@ class RaceSettings(FinetuningSettings):
     )
     middle_only: bool = setting(False, "Read only RACE's middle school questions.")
     high_only: bool = setting(False, "Read only RACE's high school questions.")
-    on_bad_row: str = free(
-        "fail", "Questions that can't be used: stop, or leave them out and count them.", choices=tuple(ON_BAD_ROW)
-    )
+    on_bad_row: str = bad_rows("Questions that can't be used: stop, or leave them out and count them.", in_python=True)
     max_seq_length: int | None = changed(
         FinetuningSettings,
         "max_seq_length",

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
-from albert_tf.errors import ON_BAD_ROW
 from albert_tf.files import read_json
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.defaults import default_question_alignment
@@ -18,7 +17,7 @@ from albert_tf.finetuning.question_answering.squad import read_version
 from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
-from albert_tf.runs.finetuning_settings import DEV, TRAIN, FinetuningSettings
+from albert_tf.runs.finetuning_settings import DEV, TRAIN, FinetuningSettings, bad_rows
 from albert_tf.runs.known_run import AUTO
 from albert_tf.settings import RARE, changed, free, place, setting
 from albert_tf.training.run_folder.results import results_path
@@ -81,12 +80,7 @@ class SquadSettings(FinetuningSettings):
         choices=(AUTO, *METRICS),
         is_free_in_use=True,
     )
-    on_bad_row: str = free(
-        "fail",
-        "Questions that can't be used: stop, or leave them out and count them.",
-        choices=tuple(ON_BAD_ROW),
-        in_python=False,
-    )
+    on_bad_row: str = bad_rows("Questions that can't be used: stop, or leave them out and count them.")
     max_seq_length: int | None = changed(
         FinetuningSettings,
         "max_seq_length",
@@ -98,6 +92,9 @@ class SquadSettings(FinetuningSettings):
         name = "train_file" if part == TRAIN else "predict_file"
         self.require(name)
         return (getattr(self, name),)
+
+    def placed(self, paths):
+        return self.changed(**dict(zip(("train_file", "predict_file"), paths)))
 
     def completed(self, config, is_known):
         """Returns settings that name the head, whether questions are aligned, and the metrics."""

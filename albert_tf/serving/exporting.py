@@ -78,7 +78,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
     return {
         "albert_tf_version": albert_tf.__version__,
         "task": type(task).__name__ if task is not None else "pretraining",
-        **({"answer": task.answer.name} if task is not None and task.answer is not None else {}),
+        **({"answer": task.kind.answer.name} if task is not None and task.kind.answer is not None else {}),
         "labels": list(getattr(task, "labels", ())),
         **({"thresholds": list(map(float, task.thresholds))} if task is not None and len(task.thresholds) else {}),
         "signatures": {name: describe(function) for name, function in functions.items()},

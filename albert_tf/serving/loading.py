@@ -52,9 +52,6 @@ _LEARNT = {
     FIND_REPLACED: (("discriminates",), _REPLACED_TOKEN_HEAD, "find replaced pieces, as with objective=electra"),
 }
 
-# The tasks by what a run's settings call them.
-_KINDS = {kind.__name__: kind for kind in TASKS.values()}
-
 
 @dataclasses.dataclass(frozen=True)
 class TrainedModel:
@@ -125,7 +122,7 @@ def holds_finetuned(folder: str | os.PathLike) -> bool:
     """Whether a folder holds a fine-tuned model, as far as its settings tell, or nothing that was pre-trained."""
     settings = read_settings(os.fspath(folder))
     if settings is not None:
-        return _objective_of(settings, folder) in _KINDS
+        return _task_of(settings, folder) is not None
     return resolve_checkpoint(os.fspath(folder)) is None
 
 
@@ -145,7 +142,8 @@ def load_finetuned(
     if settings is None:
         refuse_trials(folder)
         _refuse_export(folder)
-    if settings is None or _objective_of(settings, folder) not in _KINDS:
+    kind = None if settings is None else _task_of(settings, folder)
+    if kind is None:
         if settings is None:
             found = f"no fine-tuned model with its {SETTINGS_FILE}"
         else:
@@ -155,7 +153,7 @@ def load_finetuned(
             "albert_tf.fit has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
-    kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)
+    path = os.path.join(folder, SETTINGS_FILE)
     check_types(settings, {"max_seq_length": int, **kind.setting_types}, path, ("max_seq_length", *kind.setting_types))
     task = kind.from_settings(config, settings)
     task.restore(folder)
@@ -182,7 +180,7 @@ def load_trained(
     """
     folder = os.fspath(folder)
     settings = read_settings(folder) or {}
-    if _objective_of(settings, folder) in _KINDS:
+    if _task_of(settings, folder) is not None:
         return load_finetuned(folder, source, tokenizer, dtype)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
@@ -214,9 +212,11 @@ def _pretrained_objective(settings, config, checkpoint):
     return make_objective(learnt.pop("objective"), config, settings=learnt)
 
 
-def _objective_of(settings, folder):
+def _task_of(settings, folder):
+    """Returns the class of the task that a run was for, by its settings; None if it was none."""
     path = os.path.join(folder, SETTINGS_FILE)
-    return check_types(settings, {"objective": str, "command": str}, path).get("objective")
+    name = check_types(settings, {"objective": str, "command": str}, path).get("objective")
+    return next((task for task in TASKS.values() if task.__name__ == name), None)
 
 
 def _refuse_export(folder):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.runs.fit import placed, settings_for, write_given
+from albert_tf.runs.fit import settings_for, write_given
 from albert_tf.runs.given_data import read_dev, read_given
 
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
@@ -18,7 +18,7 @@ CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
 def written(folder, data):
     """Returns what the task reads of the file that the examples are written to."""
     path = write_given(data, str(folder), "train")
-    settings, config = placed(settings_for(data, {}), [path]), tiny_config()
+    settings, config = settings_for(data, {}).placed([path]), tiny_config()
     return settings.completed(config, is_known=False).make_task(config).read(path)
 
 
@@ -155,7 +155,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
     data = read_given([("언제?", CONTEXT), ("왜?", CONTEXT)], [(0, 4), missing])
     path = write_given(data, str(tmp_path), "train")
     config = tiny_config()
-    settings = placed(settings_for(data, {}), [path]).completed(config, is_known=False)
+    settings = settings_for(data, {}).placed([path]).completed(config, is_known=False)
     task = settings.make_task(config)
     assert [question.is_impossible for question in task.read(path)] == [False, True]
     assert task.may_be_unanswerable and settings.head == "conditional"

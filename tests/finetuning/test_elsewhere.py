@@ -6,7 +6,6 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultiLabel, QuestionAnswering, Regression
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.elsewhere import told_before_training
 from albert_tf.interchange.foreign_config import check_head
 from albert_tf.interchange.portable_model import PortableModel
 
@@ -15,36 +14,35 @@ PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "told"),
+    ("task", "told"),
     [
-        (Classification(tiny_config(classifier_pooling="mean"), LABELS), "classify", "train with pooling=first"),
-        (Regression(tiny_config(classifier_pooling="aligned"), PAIRS), "score", "train with pooling=first"),
-        (Entities(tiny_config(character_ngrams=True), ("LOC",)), "tag", "with run_ner.py --nocharacter_ngrams"),
+        (Classification(tiny_config(classifier_pooling="mean"), LABELS), "train with pooling=first"),
+        (Regression(tiny_config(classifier_pooling="aligned"), PAIRS), "train with pooling=first"),
+        (Entities(tiny_config(character_ngrams=True), ("LOC",)), "with run_ner.py --nocharacter_ngrams"),
         (
             QuestionAnswering(tiny_config(question_alignment="words")),
-            "squad",
             "with run_squad.py --question_alignment=none",
         ),
     ],
 )
-def test_what_will_be_refused_is_told_with_what_avoids_it(task, name, told):
-    [sentence] = told_before_training(task)
+def test_what_will_be_refused_is_told_with_what_avoids_it(task, told):
+    [sentence] = task.limits_elsewhere()
     assert sentence.startswith("transformers can't express ") and sentence.endswith(told)
     what = sentence.removeprefix("transformers can't express ").partition(";")[0]
     with pytest.raises(InputError) as error:
-        check_head(PortableModel(task.config, {"head/dense/bias": None}, task=name), "huggingface")
+        check_head(PortableModel(task.config, {"head/dense/bias": None}, task=type(task)), "huggingface")
     assert what in str(error.value)
 
 
 def test_what_answers_otherwise_there_is_told():
     config = tiny_config(classifier_pooling="first")
-    [sentence] = told_before_training(MultiLabel(config, LABELS))
+    [sentence] = MultiLabel(config, LABELS).limits_elsewhere()
     assert "no thresholds" in sentence
-    [sentence] = told_before_training(Classification(config, LABELS, doc_stride=5))
+    [sentence] = Classification(config, LABELS, doc_stride=5).limits_elsewhere()
     assert "no windows (doc_stride=5)" in sentence
 
 
 def test_models_that_can_be_converted_are_told_nothing():
     config = tiny_config(classifier_pooling="first")
     for task in (Classification(config, LABELS), Entities(config, ("LOC",)), QuestionAnswering(config)):
-        assert told_before_training(task) == []
+        assert task.limits_elsewhere() == []

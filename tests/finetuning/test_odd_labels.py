@@ -18,7 +18,7 @@ from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of, labels_of_sets
-from albert_tf.runs.fit import placed, settings_for, write_given
+from albert_tf.runs.fit import settings_for, write_given
 from albert_tf.runs.given_data import read_given
 from albert_tf.serving.scoring.choosing import GIVEN_LABEL, describe_accuracy
 from albert_tf.serving.scoring.examples import draw_examples
@@ -26,7 +26,7 @@ from albert_tf.serving.scoring.examples import draw_examples
 
 def task_of(given, path):
     """Returns the task that `fit` makes of examples that were written to a file."""
-    settings, config = placed(settings_for(given, {}), [path]), tiny_config(100)
+    settings, config = settings_for(given, {}).placed([path]), tiny_config(100)
     return settings.completed(config, is_known=False).make_task(config)
 
 

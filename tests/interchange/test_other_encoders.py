@@ -13,6 +13,7 @@ from tiny_config import tiny_config
 
 from albert_tf import modeling
 from albert_tf.errors import InputError
+from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.variables import entries
@@ -125,7 +126,7 @@ def compare(ours, theirs, name, class_name, inputs=None):
         if value.grad is not None
     }
     compared, num_outputs, kernel_norm = 0, 3, 0.0
-    for our_name, entry in entries(family.naming, ours.config, task, num_outputs).items():
+    for our_name, entry in entries(family.naming, ours.config, TASKS.get(task), num_outputs).items():
         gradient = their_gradients.get(entry.name.removeprefix(family.prefix))
         if gradient is None or our_name not in gradients or gradients[our_name] is None:
             continue

@@ -3,6 +3,7 @@
 import pytest
 from random_models import CLASSES, CONFIGS
 
+from albert_tf.finetuning import TASKS
 from albert_tf.interchange.variables import variable_shapes
 from albert_tf.modeling.layers import named_variables
 
@@ -21,5 +22,5 @@ def test_table_has_the_variables_of_every_head(task, outputs):
     config = CONFIGS["albert"]
     model = CLASSES[task](config)
     shapes = {name: tuple(variable.shape) for name, variable in named_variables(model).items()}
-    found = variable_shapes(config, task, outputs)
+    found = variable_shapes(config, TASKS[task], outputs)
     assert {name: shape for name, shape in found.items() if name.startswith(("encoder/", "head/"))} == shapes

@@ -70,7 +70,8 @@ def features_of(texts, tokenizer):
 def graph_predictions_of(asked):
     """Returns what makes predictions of lists of texts by the graph of an export, in Python's form."""
     task = asked.task
-    answer, ask = task.answer(task.labels, task.thresholds), answers_of(asked, task.answer.signature)
+    kind = task.kind.answer
+    answer, ask = kind(task.labels, task.thresholds), answers_of(asked, kind.signature)
     return lambda *texts: list(map(answer.prediction, rows_of(ask(*texts))))
 
 

@@ -133,7 +133,7 @@ def test_every_backend_says_the_same(case, export):
     rows = columns_of(saved_model, inputs)
     assert_same(columns_of(folder, inputs), rows, inputs)
     assert all(list(row) == list(rows[0]) for row in rows)
-    if not issubclass(asked.task.answer, ValueAnswer):
+    if not issubclass(asked.task.kind.answer, ValueAnswer):
         return
     pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
     if asked.task.reads_beside_ids or asked.config.classifier_pooling == "aligned":

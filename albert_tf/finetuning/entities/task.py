@@ -23,7 +23,8 @@ from albert_tf.finetuning.entities.alignment import (
 from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, may_follow
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, may_follow, normalize_tag
+from albert_tf.finetuning.kinds import OF_PIECE, TaskKind
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
 from albert_tf.finetuning.task import FinetuningTask
@@ -68,7 +69,7 @@ class Entities(FinetuningTask):
         InputError: There is no such `decoding`.
     """
 
-    answer = EntitiesAnswer
+    kind = TaskKind("tag", OF_PIECE, EntitiesAnswer)
     metric_names = ("tag_accuracy",)
     setting_types = MappingProxyType({"types": list[str], "form": str})
     predictions_file = "predictions.jsonl"
@@ -242,6 +243,23 @@ class Entities(FinetuningTask):
         """Returns texts as `TaggedText`s without tags."""
         inputs = [text for (text,) in read_texts(inputs, reads_pairs=False)]
         return [TaggedText(text, units_of(text, self.reads_words), None, number) for number, text in enumerate(inputs)]
+
+    @classmethod
+    def own_labels(cls, names):
+        try:
+            tags = list(map(normalize_tag, names))
+        except ValueError:
+            return names, None
+        types = dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE)
+        own = labels_for(tuple(types))
+        return (own, tuple(map(tags.index, own))) if types and sorted(tags) == sorted(own) else (names, None)
+
+    @classmethod
+    def from_head(cls, config, labels, gives_probability):
+        types = tuple(label.removeprefix("B-") for label in labels if label.startswith("B-"))
+        if not types or labels != labels_for(types):
+            raise InputError("its labels are not O, and B- and I- of each type, which run_ner.py reads")
+        return cls(config, types)
 
     @classmethod
     def names_of_outputs(cls, settings):

@@ -15,6 +15,7 @@ from albert_tf.asking.answers import SpanAnswer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, quote, shorten
 from albert_tf.files import write_json
+from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_SPAN, TaskKind
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
 from albert_tf.finetuning.question_answering.spans import (
     SpanOptions,
@@ -66,7 +67,7 @@ class QuestionAnswering(FinetuningTask):
         head: What the setting of this name calls it.
     """
 
-    answer = SpanAnswer
+    kind = TaskKind("squad", OF_SPAN, SpanAnswer, num_outputs=2)
     head = "independent"
     metric_names = ("start_accuracy", "end_accuracy")
     loss_coefficients = MappingProxyType({"span_loss": 1.0})
@@ -356,6 +357,7 @@ class ConditionalQuestionAnswering(QuestionAnswering):
     one that the teacher finds best.
     """
 
+    kind = TaskKind("squad_v2", OF_CONDITIONAL_SPAN, SpanAnswer, num_outputs=3)
     head = "conditional"
     metric_names = ("start_accuracy", "end_accuracy", "answerability_accuracy")
     loss_coefficients = MappingProxyType({"span_loss": 1.0, "answerability_loss": 0.5})

@@ -27,12 +27,12 @@ def make_signatures(trained: TrainedModel, num_guesses: int = NUM_GUESSES) -> Si
     """
     if trained.task is None:
         return PretrainedSignatures(trained, num_guesses)
-    if trained.task.answer not in SIGNATURES:
+    if trained.task.kind.answer not in SIGNATURES:
         raise InputError(
             f"a model fine-tuned for {type(trained.task).__name__} can't be exported; albert_tf.load(folder).predict "
             "asks it in Python"
         )
-    return SIGNATURES[trained.task.answer](trained)
+    return SIGNATURES[trained.task.kind.answer](trained)
 
 
 __all__ = ["DEFAULT", "SIGNATURES", "Signatures", "make_signatures"]

@@ -18,15 +18,6 @@ from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_sett
 from albert_tf.training.run_folder.results import DATA_FILE
 from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts, facts_of
 
-# The task of a model as Hugging Face calls it, by a part of its class's name; of a task of a user's own it may be any.
-_PIPELINE_TAGS = {
-    "ForPreTraining": "fill-mask",
-    "ForSequenceClassification": "text-classification",
-    "ForTokenClassification": "token-classification",
-    "QuestionAnswering": "question-answering",
-    "ForMultipleChoice": "multiple-choice",
-}
-_OTHER_TAG = "feature-extraction"
 # Its hash tells whether somebody has changed the card since.
 _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 # Settings that stand in sections of their own.
@@ -44,7 +35,7 @@ _FAMILIES = {
     "gpt2": "A GPT-2",
     "xlm": "An XLM",
 }
-# What to ask a model of each kind.
+# What to ask a model, by what Hugging Face calls that.
 _QUESTIONS = {
     "fill-mask": 'fill_mask(["오늘은 날씨가 정말 [MASK]."])',
     "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
@@ -90,8 +81,7 @@ def write_model_card(
     results, data = (_read(os.path.join(folder, name)) for name in (EVAL_RESULTS_FILE, DATA_FILE))
     results = {name: _rounded(value) for name, value in results.items()}
     name = os.path.basename(os.path.abspath(folder) if "://" not in folder else folder.rstrip("/"))
-    kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
-    tag = next((tag for part, tag in _PIPELINE_TAGS.items() if part in kinds), _OTHER_TAG)
+    tag = getattr(model, "hf_tag", "feature-extraction")
     if tag == "fill-mask" and settings.get("albert_config", {}).get("is_causal"):
         tag = "text-generation"
     evaluated_on = _evaluated_on(settings, data)
@@ -106,7 +96,7 @@ def write_model_card(
         _table("Recipe", {name: value for name, value in settings.items() if name not in _NOT_OF_RECIPE}),
         _table("Tokenizer", of_tokenizer or {}),
         _table("Scores", results),
-        _EXAMPLE.format(_QUESTIONS[tag], model_class) if tag != _OTHER_TAG else "",
+        _EXAMPLE.format(_QUESTIONS[tag], model_class) if tag in _QUESTIONS else "",
     ]
     body = "\n\n".join(filter(None, sections)) + "\n"
     _write(path, front, body)
