@@ -217,9 +217,10 @@ def test_nobody_waits_for_the_parsing_of_a_large_request(start, parsing):
 
 def test_request_is_held_until_it_is_parsed_even_if_its_client_leaves(start, parsing):
     server, (may_go_on, begun) = start(max_held_bytes=4 << 20), parsing
-    for _ in range(2):
+    for number in (1, 2):
         with server.connect() as leaving:
             leaving.sendall(request(LARGE))
+            wait_for(lambda number=number: server.application.num_requests == number)
             wait_for(lambda: server.application._held_bytes > 900_000)
             wait_for(lambda: begun)
     wait_for(lambda: not server.server.server_state.connections)
