@@ -27,7 +27,7 @@ class ExportSettings(Settings):
     format: str = setting(
         "saved_model",
         "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
-        choices=tuple(FORMATS),
+        choices=FORMATS,
     )
     weights: str = setting(
         "float32",

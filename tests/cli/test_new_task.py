@@ -10,11 +10,15 @@ from runs import assert_same_variables, write_model
 from tiny_config import tiny_config
 from urgency import Urgency
 
+import albert_tf
+from albert_tf.asking.answers import DEFAULT, rows_of
 from albert_tf.files import write_json
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving.exporting import export_model
+from albert_tf.serving.formats import open_export
 from albert_tf.tpu.steps import planned_names, planned_objective
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent.parent / "albert_tf"
@@ -76,11 +80,34 @@ def test_command_trains_it_and_its_model_goes_to_transformers_and_comes_back(tra
     assert_same_variables(f"{ours}/model.ckpt-0", tmp_path / "named" / "model.ckpt-0")
 
 
+@pytest.mark.slow
+def test_its_model_is_exported_served_and_shown(trained, tmp_path):
+    model, texts = albert_tf.load(trained), ["!지금 와", "나중에"]
+    expected = model.predict(texts)
+    assert set(expected[0]["probabilities"]) == {"calm", "now"}
+    for model_format in ("saved_model", "litert"):
+        if model_format == "litert":
+            pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+        folder = tmp_path / model_format
+        export_model(trained, folder, model_format=model_format)
+        for found, other in zip(albert_tf.load(folder).predict(texts), expected):
+            assert found["probabilities"] == pytest.approx(other["probabilities"], abs=2e-5)
+        rows = rows_of(open_export(folder).compute(DEFAULT, {"text": texts}))  # as a server answers
+        assert [row["label"] for row in rows] == [each["label"] for each in expected]
+        assert open_export(folder).card["task"] == "Urgency"
+    pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playground]'")
+    from albert_tf.serving.playground import build_page
+
+    assert build_page(model, "").fn(texts[0])[1] == expected[0]
+
+
 def test_nothing_is_known_of_a_task_by_its_name_elsewhere():
     classes = {task.__name__ for task in TASKS.values()} | {task.kind.head.hf_class for task in TASKS.values()}
     found = []
-    for part in ("interchange", "training", "tpu", "runs", "cli"):
-        names = classes if part in ("runs", "cli") else classes | {*TASKS}
+    # Elsewhere a name may be that of an ability, a setting or a format of files.
+    parts = dict.fromkeys(("interchange", "training", "tpu"), classes | {*TASKS})
+    parts |= dict.fromkeys(("asking", "litert", "serving", "runs", "cli"), classes)
+    for part, names in parts.items():
         for path in (LIBRARY / part).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:

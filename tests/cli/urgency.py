@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from albert_tf.asking.answers import LabelAnswer
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.finetuning import Classification
@@ -14,7 +15,7 @@ from albert_tf.settings import free, place
 class Urgency(Classification):
     """Tells whether a line is urgent, as an exclamation mark before it says in files; without one it is not."""
 
-    kind = TaskKind("urgency", OF_TEXT, hf_problem_type="single_label_classification")
+    kind = TaskKind("urgency", OF_TEXT, LabelAnswer, hf_problem_type="single_label_classification")
 
     def read(self, path, needs_labels=True):
         lines = enumerate(read_text(path, "the lines").splitlines(), start=1)
