@@ -12,15 +12,17 @@ from albert_tf.asking.texts import TextTask
 Inputs = collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
 
 
-class Predicted(typing.NamedTuple):
-    """Predictions of inputs, how many of these are cut, and their words that the vocabulary can't spell.
+# How many inputs hold words that the vocabulary can't spell, the first of these, and the characters that it lacks.
+Unknown = tuple[int, list[str], list[str]]
+NONE_UNKNOWN: Unknown = (0, [], [])
 
-    `unknown` is what `tokenization.unknown_words.find_unknown_words` returns.
-    """
+
+class Predicted(typing.NamedTuple):
+    """Predictions of inputs, how many of these are cut, and what of them the vocabulary can't spell."""
 
     predictions: list[typing.Any]
     num_cut: int
-    unknown: tuple[int, list[str], list[str]]
+    unknown: Unknown
 
 
 class Backend(abc.ABC):

@@ -60,8 +60,7 @@ class Model:
         if not examples:
             return []
         found = self.backend.predict(examples, batch_size)
-        self._add_unknown(*found.unknown)
-        self._add_cut(found.num_cut)
+        self._add(found.num_cut, found.unknown)
         return found.predictions
 
     def fill_mask(self, texts: collections.abc.Sequence[str], top_k: int = 5) -> list[typing.Any]:
@@ -86,7 +85,6 @@ class Model:
         for number, text in enumerate(texts):
             if MASK not in text:
                 raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
-        self._add_unknown(*self.backend.find_unknown([tuple(text.split(MASK)) for text in texts]))
         rows = self._rows(texts, lambda some: self.backend.guess(some, top_k))
         for number, (text, row) in enumerate(zip(texts, rows)):
             if len(row["guesses"]) < text.count(MASK):
@@ -94,7 +92,7 @@ class Model:
                     f"input {number}: a {MASK} lies beyond the {self.max_seq_length} pieces that the model reads; pass "
                     "only a part of the text"
                 )
-        self._add_cut(self.backend.num_cut_masked(texts))
+        self._add(*self.backend.count_masked(texts))
         return [
             [list(map(self._guess, *of_mask))[:top_k] for of_mask in zip(row["guesses"], row["probabilities"])]
             for row in rows
@@ -122,7 +120,7 @@ class Model:
                     f"input {number} has a {MASK}, which a model that finds replaced pieces has never seen; write a "
                     "word in its place"
                 )
-        self._count(texts)
+        self._add(*self.backend.count([(text,) for text in texts]))
         rows = self._rows(texts, lambda some: self.backend.compute(FIND_REPLACED, {"text": some}))
         names = ("pieces", "begins", "ends", "probabilities")
         return [
@@ -149,10 +147,10 @@ class Model:
         normalizes, pooling = pooling is None and self.normalizes, pooling or self.pooling
         check_pooling(pooling, self.backend.is_causal)
         texts = read_strings(texts)
-        self._count(texts)
+        self._add(*self.backend.count([(text,) for text in texts]))
         vectors = np.zeros([len(texts), self.backend.hidden_size], np.float32)
-        for rows in groups_of_one_length(texts):
-            vectors[rows] = pool(*self.backend.encode([texts[row] for row in rows]), pooling)
+        for rows, states, mask in self.backend.encode(texts):
+            vectors[rows] = pool(states, mask, pooling)
         return normalized(vectors) if normalizes else vectors
 
     def similarity(self, pairs: collections.abc.Sequence[tuple[str, str]], pooling: str | None = None) -> np.ndarray:
@@ -295,7 +293,7 @@ class Model:
         check_whole("batch_size", batch_size, 1)
         texts = read_strings(texts)
         question.check(texts)
-        self._add_unknown(*self.backend.find_unknown([(text,) for text in texts]))
+        self._add(0, self.backend.count([(text,) for text in texts])[1])
         return question.answer(texts, batch_size)
 
     @property
@@ -338,7 +336,7 @@ class Model:
     def _rows(self, texts, compute):
         """Returns the row of each text, those of about one length computed at once."""
         found = [None] * len(texts)
-        for rows in groups_of_one_length(texts):
+        for rows in groups_of_one_length([len(text) for text in texts]):
             for row, of_text in zip(rows, rows_of(compute([texts[row] for row in rows]))):
                 found[row] = of_text
         return found
@@ -348,27 +346,19 @@ class Model:
         is_continuation = text == piece and text.startswith("##") and len(text) > 2
         return {"piece": piece, "text": text[2:] if is_continuation else text, "probability": probability}
 
-    def _count(self, texts):
-        inputs = [(text,) for text in texts]
-        self._add_unknown(*self.backend.find_unknown(inputs))
-        self._add_cut(self.backend.num_cut(inputs))
-
-    def _add_cut(self, num_cut):
-        """Counts inputs that were longer than what is read of them, and warns of it once in a process."""
-        self.num_cut += num_cut
-        if num_cut:
-            warnings.warn(
-                f"some inputs are longer than the {self.max_seq_length} pieces that the model reads, and their ends "
-                "are left out; num_cut of the model counts them",
-                stacklevel=4,
-            )
-
-    def _add_unknown(self, num_unknown, words, characters):
-        """Counts inputs with words that the vocabulary can't spell, and warns once of the first ones, and of why."""
+    def _add(self, num_cut, unknown):
+        """Counts inputs that are cut, or hold words that the vocabulary can't spell, and warns of the first ones."""
+        num_unknown, words, characters = unknown
         if num_unknown and not self.num_unknown:
             warnings.warn(
                 f"some inputs hold words that the vocabulary can't spell, such as {', '.join(words)}; the model reads "
                 f"[UNK] in place of each, and num_unknown counts these inputs{advice(characters)}",
-                stacklevel=4,
+                stacklevel=3,
             )
-        self.num_unknown += num_unknown
+        if num_cut:
+            warnings.warn(
+                f"some inputs are longer than the {self.max_seq_length} pieces that the model reads, and their ends "
+                "are left out; num_cut of the model counts them",
+                stacklevel=3,
+            )
+        self.num_cut, self.num_unknown = self.num_cut + num_cut, self.num_unknown + num_unknown

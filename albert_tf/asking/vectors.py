@@ -12,9 +12,9 @@ POOLINGS = ("mean", "first", "last", "all")
 _TEXTS_AT_ONCE = 32
 
 
-def groups_of_one_length(texts: list[str]) -> collections.abc.Iterator[np.ndarray]:
-    """Yields the rows of texts of about one length, int [T] each."""
-    order = np.argsort([len(text) for text in texts], kind="stable")
+def groups_of_one_length(lengths: collections.abc.Sequence[int]) -> collections.abc.Iterator[np.ndarray]:
+    """Yields the rows of texts of about one length, int [T] each, given the length of each text."""
+    order = np.argsort(lengths, kind="stable")
     for begin in range(0, len(order), _TEXTS_AT_ONCE):
         yield order[begin : begin + _TEXTS_AT_ONCE]
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf.asking.answers import FILL_MASK
 from albert_tf.asking.backend import Predicted
+from albert_tf.asking.vectors import groups_of_one_length
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.task import CUT, count_cut
 from albert_tf.modeling.layers import named_variables
@@ -65,8 +66,10 @@ class FolderBackend(TokenizerBackend):
         return self._compute(self._graph(FILL_MASK, max(top_k, NUM_GUESSES)), {"text": texts})
 
     def encode(self, texts):
-        batch = self._inputs.encode(tf.constant(texts))
-        return self._states(batch).numpy(), batch["input_mask"].numpy()
+        ids = self.tokenizer.encode_ids(texts)
+        for rows in groups_of_one_length(ids.row_lengths().numpy()):
+            batch = self._inputs.pack(tf.gather(ids, rows))
+            yield rows, self._states(batch).numpy(), batch["input_mask"].numpy()
 
     def predict(self, examples, batch_size):
         task, tokenizer = self.task, self.tokenizer

@@ -63,9 +63,9 @@ class SavedModelBackend(TokenizerBackend, Export):
         names, rows = self.signatures[signature]["inputs"], []
         for begin in range(0, len(examples), size):
             rows += rows_of(self.compute(signature, dict(zip(names, zip(*examples[begin : begin + size])))))
-        cuts_texts = not self.answer.reads_windows and "doc_stride" not in self.card
-        num_cut = self.num_cut(examples) if cuts_texts else 0
-        return Predicted(list(map(self.answer.prediction, rows)), num_cut, self.find_unknown(examples))
+        num_cut, unknown = self.count(examples)
+        reads_windows = self.answer.reads_windows or "doc_stride" in self.card
+        return Predicted(list(map(self.answer.prediction, rows)), 0 if reads_windows else num_cut, unknown)
 
 
 def describe(function: typing.Any) -> dict[str, typing.Any]:
