@@ -29,8 +29,6 @@ _ONLY_VALUES = {
     "summary_activation": ("gelu",),
     "summary_type": ("first",),
     "summary_use_proj": (True,),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
 }
 _OF_TRAINING = "of training, and of the weights that it begins with"
 _OF_CALLS = "what a call returns, or how fast; not which numbers"
@@ -62,11 +60,10 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(("max_length", "do_sample", "num_beams", "top_k", "top_p", "temperature"), _OF_GENERATE),
     "task_specific_params": _OF_GENERATE,
 }
-# Keys that are obeyed beside those of a family's sizes; of a head, or of one family.
-OBEYED = (
+# Keys of all families that are obeyed, and of their heads.
+_OBEYED = (
     *("architectures", "model_type", "tokenizer_class", "problem_type", "id2label", "sentence_transformers"),
-    *("sbert_ce_default_activation_function", "albert_tf_settings", "embd_pdrop", "gelu_activation", "causal"),
-    *("n_langs", "use_lang_emb", "asm", "is_encoder"),
+    *("sbert_ce_default_activation_function", "albert_tf_settings"),
 )
 # Keys of generation_config.json that change nothing here; what else it says is told of models that generate.
 _NOT_OF_CHOICES = (
@@ -80,9 +77,6 @@ _DIFFER_BY_FAMILY = (
     *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
     "num_languages",
 )
-# Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and
-# ElectraGeneratorPredictions).
-_ALWAYS_GELU = ("roberta", "xlm-roberta", "electra")
 # Fields of ours that other libraries have no name for. They read over them, and we find them again.
 OWN_FIELDS = (
     "position_initializer",
@@ -101,20 +95,26 @@ def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
         raise InputError(f"{source}: {error}") from error
 
 
-def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
-    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked."""
-    for name, known in _ONLY_VALUES.items():
+def check_computed(
+    values: dict[str, typing.Any], source: str, of_family: typing.Mapping[str, tuple] = types.MappingProxyType({})
+) -> dict[str, typing.Any]:
+    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked.
+
+    `of_family` holds keys that not all families have, with the values that ask for nothing of it.
+    """
+    only_values = {**_ONLY_VALUES, **of_family}
+    for name, known in only_values.items():
         if values.get(name, known[0]) not in (*known, None):
             raise InputError(
                 f"{source}: {name}={shorten(values[name])} is not supported: models of albert_tf compute only {name}="
                 f"{known[0]}; this model can't be converted"
             )
-    return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
+    return {name: value for name, value in values.items() if name not in only_values}
 
 
 def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str]) -> list[str]:
     """Returns the keys of a config that are neither obeyed, nor refused, nor known to change nothing."""
-    known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *OBEYED, *OWN_FIELDS, *of_family}
+    known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *_OBEYED, *OWN_FIELDS, *of_family}
     return sorted(name for name, value in values.items() if name not in known and value not in (None, False))
 
 
@@ -152,23 +152,10 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
 
 
 def check_architecture(
-    config: AlbertConfig,
-    target: str,
-    computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({}),
-    has_position_offset: bool = False,
+    config: AlbertConfig, target: str, computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({})
 ) -> None:
-    """Checks that a format computes what differs among families of encoders, with what its models have beside defaults.
-
-    If `has_position_offset`, its models may begin at another position than 0, and may or may not have a pooler.
-    """
+    """Checks that a format computes what differs among families, with what its models have beside defaults."""
     wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
-    if has_position_offset:
-        wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
-        if not config.position_offset:
-            raise InputError(
-                f"`to={target}` can't express position_offset=0 of model_type={config.model_type}: its positions "
-                "begin behind the id of [PAD]"
-            )
     if not config.type_vocab_size and "type_vocab_size" not in wanted:
         raise InputError(
             f"`to={target}` can't express type_vocab_size=0 of model_type={config.model_type}: its models have a "
@@ -180,15 +167,6 @@ def check_architecture(
                 f"`to={target}` can't express {name}={getattr(config, name)} of a model of "
                 f"model_type={config.model_type}: its models have {name}={value}"
             )
-
-
-def check_masked_lm(config: AlbertConfig, has_head: bool, source: str) -> None:
-    """Checks that a masked-LM head computes on both sides what its family does; `source` is a file, or the format."""
-    if has_head and config.model_type in _ALWAYS_GELU and config.hidden_act != "gelu_erf":
-        raise InputError(
-            f"{source}: hidden_act={config.hidden_act} of model_type={config.model_type}, whose masked-LM head "
-            "has GELU whatever that says; only gelu_erf (gelu there) can be converted"
-        )
 
 
 def check_head(model: PortableModel, target: str) -> None:

@@ -6,9 +6,15 @@ import typing
 from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
 from albert_tf.finetuning.entities.task import labels_for
-from albert_tf.interchange.huggingface_names import CLASSES
 from albert_tf.interchange.portable_model import Caveat, Weight
 
+# How the names of classes with a head end, by task.
+CLASSES = {
+    **dict.fromkeys(("classify", "multi_label", "score"), "ForSequenceClassification"),
+    "tag": "ForTokenClassification",
+    "squad": "ForQuestionAnswering",
+    "race": "ForMultipleChoice",
+}
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # What earlier versions of sentence-transformers write of the last step of a cross-encoder.

@@ -5,7 +5,9 @@ import os
 import tensorflow as tf
 
 from albert_tf.errors import InputError, listed, shorten
+from albert_tf.families import FAMILIES
 from albert_tf.files import read_json
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, KOBERT, XLM_ROBERTA, Kind
 from albert_tf.interchange.tokenizer_settings import SPLIT, choose
@@ -66,14 +68,15 @@ def kind_of_sentencepiece(path: str, settings: dict, has_vocabulary: bool) -> Ki
     by_class = {**dict.fromkeys(ALBERT.classes, ALBERT), **dict.fromkeys(KOBERT.classes, KOBERT)}
     by_class |= {XLM_ROBERTA.classes[0]: XLM_ROBERTA, **dict.fromkeys(BERT.classes[:3])}
     by_file = {XLM_ROBERTA_FILE: XLM_ROBERTA, KOBERT_FILE: KOBERT}
-    default = None if has_vocabulary else KOBERT if _is_bert(os.path.dirname(path)) else ALBERT
+    default = None if has_vocabulary else _of_family(os.path.dirname(path))
     return by_class[name] if name in by_class else by_file.get(os.path.basename(path), default)
 
 
-def _is_bert(folder):
-    """Whether the model in a folder is a BERT, of which KoBERT alone has SentencePiece."""
+def _of_family(folder):
+    """Returns the kind that goes with the model in a folder, ALBERT's where its family isn't known."""
     path = os.path.join(folder, "config.json")
-    return tf.io.gfile.exists(path) and read_json(path, "the model config").get("model_type") in ("bert", "distilbert")
+    name = read_json(path, "the model config").get("model_type") if tf.io.gfile.exists(path) else None
+    return family_named(name).sentencepiece if isinstance(name, str) and name in FAMILIES else ALBERT
 
 
 def read_sentencepiece(
