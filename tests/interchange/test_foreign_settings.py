@@ -16,7 +16,9 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.interchange import foreign_config, sentence_transformers, tokenizer_settings
 from albert_tf.interchange.huggingface_config import find_family, read_config
-from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, XLM_ROBERTA
+from albert_tf.interchange.sentencepiece_files import ALBERT
+from albert_tf.interchange.tokenizer_kinds import BERT
+from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

@@ -5,7 +5,7 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange.families.family import Family
-from albert_tf.interchange.tokenizer_kinds import KOBERT
+from albert_tf.interchange.sentencepiece_files import KOBERT
 
 
 class Bert(Family):

@@ -1,7 +1,7 @@
 """DistilBERT: half of BERT's layers, without segments and pooler."""
 
 from albert_tf.interchange.families.family import Family, embedding_names, masked_lm_names
-from albert_tf.interchange.tokenizer_kinds import KOBERT
+from albert_tf.interchange.sentencepiece_files import KOBERT
 from albert_tf.interchange.variables import block_names
 
 

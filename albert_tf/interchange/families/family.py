@@ -16,7 +16,8 @@ from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.huggingface_heads import CLASSES
 from albert_tf.interchange.portable_model import PortableModel, Weight, give_weights
-from albert_tf.interchange.tokenizer_kinds import ALBERT, Kind
+from albert_tf.interchange.sentencepiece_files import ALBERT
+from albert_tf.interchange.tokenizer_kinds import Kind
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 # What is GELU there is another function here, and the other way round.

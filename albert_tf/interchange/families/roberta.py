@@ -7,6 +7,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
 from albert_tf.interchange.families.family import OWN_LAYER, Family, masked_lm_names
 from albert_tf.interchange.portable_model import PortableModel
+from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 
 
 class Roberta(Family):
@@ -44,6 +45,7 @@ class Roberta(Family):
 
 
 class XlmRoberta(Roberta):
-    """The same with other names of classes."""
+    """The same with other names of classes, and a tokenizer of its own."""
 
     class_prefix = "XLMRoberta"
+    sentencepiece = XLM_ROBERTA
