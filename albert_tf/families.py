@@ -19,7 +19,7 @@ FAMILIES = {
     "bert": Registered("A BERT", f"{_CONVERTERS}.bert.Bert"),
     "roberta": Registered("A RoBERTa", f"{_CONVERTERS}.roberta.Roberta"),
     "electra": Registered("An ELECTRA", f"{_CONVERTERS}.electra.Electra"),
-    "distilbert": Registered("A DistilBERT", f"{_CONVERTERS}.distilbert.DistilBert"),
+    "distilbert": Registered("A DistilBERT", f"{_CONVERTERS}.bert.DistilBert"),
     "gpt2": Registered("A GPT-2", f"{_CONVERTERS}.gpt2.Gpt2"),
     "xlm-roberta": Registered("An XLM-RoBERTa", f"{_CONVERTERS}.roberta.XlmRoberta"),
     "xlm": Registered("An XLM", f"{_CONVERTERS}.xlm.Xlm"),

@@ -38,7 +38,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     config = read_config(values, family, found, config_file)
     if not options.vocab_file:
         family.check_tokenizer(path)
-    head = find_head(values, found, options.task, config_file)
+    head = find_head(values, family.naming, found, options.task, config_file)
     known = head.task or (_task_by_name(family, found) if head.outputs else None)
     transform = family.naming.layers.get("masked_lm_head/transform")
     family.check_masked_lm(config, f"{transform}.weight" in found, source)

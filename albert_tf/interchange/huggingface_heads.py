@@ -7,6 +7,7 @@ from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning.entities.tags import OUTSIDE, normalize_tag
 from albert_tf.finetuning.entities.task import labels_for
 from albert_tf.interchange.portable_model import Caveat, Weight
+from albert_tf.interchange.variables import Naming
 
 # How the names of classes with a head end, by task.
 CLASSES = {
@@ -15,8 +16,6 @@ CLASSES = {
     "squad": "ForQuestionAnswering",
     "race": "ForMultipleChoice",
 }
-# The last layer of every head that may be there.
-_HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # What earlier versions of sentence-transformers write of the last step of a cross-encoder.
 _OLD_ACTIVATION = "sbert_ce_default_activation_function"
 _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
@@ -44,13 +43,16 @@ def _reordered(weight, order):
     return Weight(weight.shape, lambda: weight.read()[..., list(order)])
 
 
-def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: str | None, source: str) -> Head:
+def find_head(
+    values: dict[str, typing.Any], naming: Naming, found: dict[str, Weight], given: str | None, source: str
+) -> Head:
     """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
-    layer = next((found[name] for name in _HEADS if name in found), None)
+    last_layers = {task: f"{layers['head/dense']}.weight" for task, layers in naming.heads.items()}
+    layer = next((found[name] for name in last_layers.values() if name in found), None)
     if layer is None:
         return Head()
     outputs = (*layer.shape, 0)[0]
-    if "qa_outputs.weight" in found:
+    if last_layers.get("squad") in found:
         return Head(outputs, "squad")
     task = given or _task_of_class(values, outputs)
     if task is None and values.get("problem_type") == "regression":

@@ -1,11 +1,10 @@
 """ALBERT: blocks in groups, whose projection of embeddings is there even where it changes nothing."""
 
 import dataclasses
-import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.families.family import SIZES, Family, embedding_names, masked_lm_names
+from albert_tf.interchange.families.family import SIZES, Family, Names, Values, embedding_names, masked_lm_names
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.variables import block_names
 
@@ -36,9 +35,9 @@ class Albert(Family):
         "attention_probs_dropout_prob": 0.0,
         "classifier_dropout_prob": 0.1,
     }
-    always: dict[str, typing.Any] = {}
+    always: Values = {}  # layers share what `num_hidden_groups` says
 
-    def encoder_names(self) -> dict[str, str]:
+    def encoder_names(self) -> Names:
         return {
             **embedding_names(self.prefix),
             "encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",

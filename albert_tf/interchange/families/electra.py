@@ -1,11 +1,8 @@
 """ELECTRA: two networks with one config, a discriminator and the generator of its texts."""
 
-import typing
-
 from albert_tf.errors import InputError
-from albert_tf.interchange.families.family import OWN_LAYER, Family, masked_lm_names
+from albert_tf.interchange.families.family import OWN_LAYER, Family, Names, Values, Variables, masked_lm_names
 from albert_tf.interchange.huggingface_heads import class_in
-from albert_tf.interchange.portable_model import Weight
 
 
 class Electra(Family):
@@ -31,12 +28,10 @@ class Electra(Family):
     }
     fixed = {"pooler": False, "classification_head": "dense_gelu"}
 
-    def encoder_names(self) -> dict[str, str]:
+    def encoder_names(self) -> Names:
         return {**super().encoder_names(), "encoder/embedding_hidden_mapping_in": "electra.embeddings_project"}
 
-    def check_network(
-        self, values: dict[str, typing.Any], found: dict[str, Weight], config_file: str, source: str
-    ) -> list[str]:
+    def check_network(self, values: Values, found: Variables, config_file: str, source: str) -> list[str]:
         of_class = {"ElectraForMaskedLM": "generator", "ElectraForPreTraining": "discriminator"}
         is_there = [
             name for name in of_class.values() if any(each.startswith(f"{name}_predictions.") for each in found)

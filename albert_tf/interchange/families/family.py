@@ -6,12 +6,15 @@ Methods are given our config and our names of variables, or theirs as `values` o
 import collections.abc
 import dataclasses
 import functools
+import os
 import typing
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
+from albert_tf.families import FAMILIES
+from albert_tf.files import gfile_for
 from albert_tf.finetuning.elsewhere import OF_WHOLE_TEXTS
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.huggingface_heads import CLASSES
@@ -19,7 +22,11 @@ from albert_tf.interchange.portable_model import PortableModel, Weight, give_wei
 from albert_tf.interchange.sentencepiece_files import ALBERT
 from albert_tf.interchange.tokenizer_kinds import Kind
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 
+Values = dict[str, typing.Any]  # of a config
+Names = dict[str, str]  # theirs by ours
+Variables = collections.abc.Mapping[str, Weight]
 # What is GELU there is another function here, and the other way round.
 _ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
@@ -28,11 +35,12 @@ _ACTIVATIONS = {
 }
 _THEIR_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 SIZES = {"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12}
+_BPE_FILES = ("merges.txt", "vocab.json")
 # A head that has a layer of its own before the last one, as RoBERTa's and ELECTRA's for whole texts.
 OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
 
 
-def embedding_names(prefix: str) -> dict[str, str]:
+def embedding_names(prefix: str) -> Names:
     """Returns the names of the embeddings of BERT and of what was made after it."""
     names = ("word_embeddings", "token_type_embeddings", "position_embeddings")
     return {
@@ -41,7 +49,7 @@ def embedding_names(prefix: str) -> dict[str, str]:
     }
 
 
-def masked_lm_names(transform: str, layer_norm: str, bias: str) -> dict[str, str]:
+def masked_lm_names(transform: str, layer_norm: str, bias: str) -> Names:
     """Returns the names of the layers of a masked language model's head."""
     names = {"transform": transform, "layer_norm": layer_norm, "output_bias": bias}
     return {f"masked_lm_head/{layer}": name for layer, name in names.items()}
@@ -54,27 +62,25 @@ class Family:
     prefix = "bert."  # how the names of its variables do, save those of heads, and in folders of the encoder alone
     blocks = "encoder."  # how those of blocks go on
     decoder = "cls.predictions.decoder."  # where it repeats the tied table and the bias of the masked language model
-    buffers: tuple[str, ...] = ("embeddings.position_ids", "embeddings.token_type_ids")  # ends of what config says
+    buffers: tuple[str, ...] = ("embeddings.position_ids", "embeddings.token_type_ids")  # ends of what is no weight
     spellings = plain_spellings(
         table=(Spelling(".weight"),),
         linear=(Spelling(".weight", is_transposed=True), Spelling(".bias")),
         norm=(Spelling(".weight"), Spelling(".bias")),
     )
     always_projects = False  # as in `Naming`
-    # Its heads by our names: those of pre-training; then of whole texts, choices, pieces and spans, None for no such.
-    pretraining_heads = {
+    # Its heads: of pre-training; and of whole texts, choices, pieces and spans, None where they are none of ours.
+    pretraining_heads: Names = {
         **masked_lm_names(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
         "sentence_order_head/dense": "cls.seq_relationship",
     }
-    text_head: dict[str, str] | None = {"head/dense": "classifier"}
-    choice_head: dict[str, str] | None = {"head/dense": "classifier"}
-    piece_head: dict[str, str] | None = {"head/dense": "classifier"}
-    span_head: dict[str, str] | None = {"head/dense": "qa_outputs"}
+    text_head = choice_head = piece_head = {"head/dense": "classifier"}
+    span_head: Names | None = {"head/dense": "qa_outputs"}
     has_gelu_in_masked_lm = False  # whether the head of its masked language model has GELU whatever hidden_act is
-    can_be_causal = False
-    defaults: dict[str, typing.Any] = {  # what its config leaves out, by our names
+    can_be_causal = False  # whether pieces of some of its models see none after them
+    defaults: Values = {  # what its config leaves out, by our names
         **SIZES,
         "vocab_size": 30522,
         "hidden_size": 768,
@@ -86,21 +92,22 @@ class Family:
         "attention_probs_dropout_prob": 0.1,
     }
     config_names: dict[str, str | None] = {}  # what it calls keys of `defaults`, where not as we do; None for nothing
-    fixed: dict[str, typing.Any] = {}  # what our config says of all its models, beside `always`
+    fixed: Values = {}  # what our config says of all its models, beside what `always` begins with
     only_values: dict[str, tuple] = {}  # keys of its config that ask for what we don't compute, but for these values
-    obeyed: tuple[str, ...] = ()  # further keys of its config that its methods read
-    sentencepiece: Kind = ALBERT  # the tokenizer that a SentencePiece model beside it is, where no file says otherwise
+    obeyed: tuple[str, ...] = ()  # other keys of its config that its methods read
+    usual_tokenizer = ""  # what kind its models usually have, if that is none of ours
+    sentencepiece: Kind = ALBERT  # the tokenizer that a SentencePiece model beside it is, unless a file says otherwise
 
     def __init__(self, name: str):
         self.name = name
 
     @property
-    def always(self) -> dict[str, typing.Any]:
+    def always(self) -> Values:
         """What our config says of all its models."""
         return {"sharing": "none", "model_type": self.name, **self.fixed}
 
     @property
-    def names_in_config(self) -> dict[str, str]:
+    def names_in_config(self) -> Names:
         """The fields of our config that its config has, and what it calls them."""
         names = {ours: self.config_names.get(ours, ours) for ours in self.defaults}
         return {ours: theirs for ours, theirs in names.items() if theirs}
@@ -110,7 +117,7 @@ class Family:
         """The keys that its config alone may have, and that are read or refused."""
         return {*self.names_in_config.values(), *self.only_values, *self.obeyed}
 
-    def encoder_names(self) -> dict[str, str]:
+    def encoder_names(self) -> Names:
         """Returns the names of the layers of its encoder by ours."""
         return {
             **embedding_names(self.prefix),
@@ -143,9 +150,7 @@ class Family:
         """Whether a pooler is among variables, in families where the config doesn't say it."""
         return f"{self.prefix}pooler.dense.weight" in found
 
-    def read_config(
-        self, values: dict[str, typing.Any], found: collections.abc.Container[str], source: str
-    ) -> dict[str, typing.Any]:
+    def read_config(self, values: Values, found: Variables, source: str) -> Values:
         """Returns the fields of our config; errors begin with `source`, the file of theirs."""
         values = foreign_config.check_computed(values, source, self.only_values)
         names = self.names_in_config
@@ -163,7 +168,7 @@ class Family:
             fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
         return fields | self.always
 
-    def write_config(self, config: AlbertConfig, common: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def write_config(self, config: AlbertConfig, common: Values) -> Values:
         """Returns its config of a model without heads; `common` is what those of all families say."""
         names = self.names_in_config
         values = {
@@ -175,7 +180,7 @@ class Family:
             values["classifier_dropout"] = config.classifier_dropout_prob
         return values
 
-    def computes(self, config: AlbertConfig) -> dict[str, typing.Any]:
+    def computes(self, config: AlbertConfig) -> Values:
         """Returns what has to be so in our config of a model for its classes to compute it, besides our defaults."""
         return self.always
 
@@ -201,16 +206,22 @@ class Family:
                 "has GELU whatever that says; only gelu_erf (gelu there) can be converted"
             )
 
-    def check_network(
-        self, values: dict[str, typing.Any], found: dict[str, Weight], config_file: str, source: str
-    ) -> list[str]:
+    def check_network(self, values: Values, found: Variables, config_file: str, source: str) -> list[str]:
         """Checks that a config is of the network that is there; returns sentences on that."""
         return []
 
     def check_tokenizer(self, folder: str) -> None:
-        """Raises InputError if a folder has a tokenizer that no kind of ours is."""
+        """Raises InputError if a folder has the usual tokenizer of its models, and no kind of ours is that."""
+        names, is_there = (*_BPE_FILES, VOCABULARY_FILE), gfile_for(folder).exists
+        exists = [name for name in names if is_there(os.path.join(folder, name))]
+        if self.usual_tokenizer and exists and VOCABULARY_FILE not in exists:
+            title = FAMILIES[self.name].title
+            raise InputError(
+                f"{os.path.join(folder, exists[0])} is of a {self.usual_tokenizer} tokenizer, which albert_tf doesn't "
+                f"have; only {title[0].lower()}{title[1:]} with WordPieces ({VOCABULARY_FILE}) can be converted"
+            )
 
-    def read_weights(self, found: dict[str, Weight], source: str) -> tuple[dict[str, Weight], list[str]]:
+    def read_weights(self, found: Variables, source: str) -> tuple[Variables, list[str]]:
         """Returns weights by the names of `naming`, and the names of buffers, which were left; errors name `source`.
 
         Folders may begin without prefix, spell norms as TensorFlow 1 does, and hold tied weights twice.
@@ -245,7 +256,7 @@ class Family:
                 )
         return rest
 
-    def write_weights(self, model: PortableModel, class_name: str) -> tuple[dict[str, Weight], list[str]]:
+    def write_weights(self, model: PortableModel, class_name: str) -> tuple[Variables, list[str]]:
         """Returns weights by its names for one of its classes, and sentences on those that have no place there."""
         lacks = self._lacks(model, class_name)
         kept = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}

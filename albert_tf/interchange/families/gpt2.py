@@ -4,23 +4,17 @@ Its tokenizer is byte-level BPE, which albert_tf doesn't have. GPT-2s with the W
 and Chinese ones may have it, can be converted.
 """
 
-import collections.abc
 import functools
-import os
-import typing
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.families.family import Family
+from albert_tf.interchange.families.family import Family, Names, Values, Variables
 from albert_tf.interchange.portable_model import PortableModel, Weight
 from albert_tf.interchange.variables import Spelling, block_names, plain_spellings
-from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 
 _FUSED, _PARTS = ".attn.c_attn", ("query", "key", "value")
-_BPE_FILES = ("merges.txt", "vocab.json")
 
 
 class Gpt2(Family):
@@ -69,8 +63,9 @@ class Gpt2(Family):
     }
     only_values = {"scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,)}
     obeyed = ("embd_pdrop",)
+    usual_tokenizer = "byte-level BPE"
 
-    def encoder_names(self) -> dict[str, str]:
+    def encoder_names(self) -> Names:
         return {
             "encoder/embeddings/word_embeddings": "transformer.wte",
             "encoder/embeddings/position_embeddings": "transformer.wpe",
@@ -82,9 +77,7 @@ class Gpt2(Family):
             "encoder/last_layer_norm": "transformer.ln_f",
         }
 
-    def read_config(
-        self, values: dict[str, typing.Any], found: collections.abc.Container[str], source: str
-    ) -> dict[str, typing.Any]:
+    def read_config(self, values: Values, found: Variables, source: str) -> Values:
         rates = values.get("embd_pdrop", 0.1), values.get("resid_pdrop", 0.1)
         if rates[0] != rates[1]:
             raise InputError(
@@ -96,16 +89,13 @@ class Gpt2(Family):
             values["n_inner"] = 4 * values.get("n_embd", 768)
         return super().read_config(values, found, source)
 
-    def write_config(self, config: AlbertConfig, common: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def write_config(self, config: AlbertConfig, common: Values) -> Values:
         return super().write_config(config, {**common, "embd_pdrop": config.hidden_dropout_prob})
 
-    def computes(self, config: AlbertConfig) -> dict[str, typing.Any]:
+    def computes(self, config: AlbertConfig) -> Values:
         return {**self.always, "pooler": config.pooler}  # left by `write_weights`
 
-    def check_tokenizer(self, folder: str) -> None:
-        refuse_bpe(folder, "byte-level BPE", "a GPT-2")
-
-    def read_weights(self, found: dict[str, Weight], source: str) -> tuple[dict[str, Weight], list[str]]:
+    def read_weights(self, found: Variables, source: str) -> tuple[Variables, list[str]]:
         found, buffers = super().read_weights(found, source)
         split = {}
         for name, weight in found.items():
@@ -119,7 +109,7 @@ class Gpt2(Family):
                 split[f"{layer}.{part}.{kind}"] = Weight((*weight.shape[:-1], size), columns)
         return split, buffers
 
-    def write_weights(self, model: PortableModel, class_name: str) -> tuple[dict[str, Weight], list[str]]:
+    def write_weights(self, model: PortableModel, class_name: str) -> tuple[Variables, list[str]]:
         weights, notes = super().write_weights(model, class_name)
         joined = {}
         for name, weight in weights.items():
@@ -140,13 +130,3 @@ def _columns(weight, columns):
 
 def _side_by_side(parts):
     return np.concatenate([part.read() for part in parts], axis=-1)
-
-
-def refuse_bpe(folder: str, kind: str, model: str) -> None:
-    """Raises InputError if a folder has a BPE tokenizer and no vocabulary of WordPieces."""
-    exists = [name for name in (*_BPE_FILES, VOCABULARY_FILE) if tf.io.gfile.exists(os.path.join(folder, name))]
-    if exists and VOCABULARY_FILE not in exists:
-        raise InputError(
-            f"{os.path.join(folder, exists[0])} is of a {kind} tokenizer, which albert_tf doesn't have; only {model} "
-            f"with WordPieces ({VOCABULARY_FILE}) can be converted"
-        )

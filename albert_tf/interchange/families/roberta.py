@@ -1,11 +1,8 @@
 """RoBERTa and XLM-RoBERTa: positions counted from [PAD]'s id, and heads with a layer of their own."""
 
-import collections.abc
-import typing
-
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.families.family import OWN_LAYER, Family, masked_lm_names
+from albert_tf.interchange.families.family import OWN_LAYER, Family, Values, Variables, masked_lm_names
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 
@@ -23,16 +20,14 @@ class Roberta(Family):
     defaults = {**Family.defaults, "vocab_size": 50265}
     fixed = {"classification_head": "dense_tanh"}
 
-    def read_config(
-        self, values: dict[str, typing.Any], found: collections.abc.Container[str], source: str
-    ) -> dict[str, typing.Any]:
+    def read_config(self, values: Values, found: Variables, source: str) -> Values:
         fields = super().read_config(values, found, source)
         pad_id = values.get("pad_token_id", 1)
         if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
             raise InputError(f"{source}: pad_token_id must be a whole number. Received: {shorten(pad_id)}")
         return {**fields, "position_offset": pad_id + 1, "pooler": self.has_pooler(found)}
 
-    def computes(self, config: AlbertConfig) -> dict[str, typing.Any]:
+    def computes(self, config: AlbertConfig) -> Values:
         return {**self.always, "position_offset": config.position_offset, "pooler": config.pooler}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:

@@ -4,13 +4,9 @@ The feed-forward network is always four times as wide as the layers. Its tokeniz
 lost its accents (which takes Hangul apart), is none of ours.
 """
 
-import collections.abc
-import typing
-
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.interchange.families.family import Family
-from albert_tf.interchange.families.gpt2 import refuse_bpe
+from albert_tf.interchange.families.family import Family, Names, Values, Variables
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.variables import block_names
 
@@ -47,8 +43,9 @@ class Xlm(Family):
     fixed = {"pooler": False, "type_vocab_size": 0, "language_model_head": "tied_bias"}
     only_values = {"asm": (False,), "is_encoder": (True,)}
     obeyed = ("gelu_activation", "causal", "n_langs", "use_lang_emb")
+    usual_tokenizer = "BPE"
 
-    def encoder_names(self) -> dict[str, str]:
+    def encoder_names(self) -> Names:
         return {
             "encoder/embeddings/word_embeddings": "transformer.embeddings",
             "encoder/embeddings/position_embeddings": "transformer.position_embeddings",
@@ -61,9 +58,7 @@ class Xlm(Family):
             ),
         }
 
-    def read_config(
-        self, values: dict[str, typing.Any], found: collections.abc.Container[str], source: str
-    ) -> dict[str, typing.Any]:
+    def read_config(self, values: Values, found: Variables, source: str) -> Values:
         languages, hidden_size = values.get("n_langs", 1), values.get("emb_dim", 2048)
         has_embeddings = values.get("use_lang_emb", True) and isinstance(languages, int) and languages > 1
         in_our_words = {
@@ -74,7 +69,7 @@ class Xlm(Family):
         }
         return super().read_config({**values, **in_our_words}, found, source)
 
-    def write_config(self, config: AlbertConfig, common: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def write_config(self, config: AlbertConfig, common: Values) -> Values:
         ours = ("hidden_act", "is_causal", "num_languages", "intermediate_size", "classifier_dropout")
         values = super().write_config(config, common)
         return {
@@ -88,7 +83,7 @@ class Xlm(Family):
             "embed_init_std": config.initializer_range,
         }
 
-    def computes(self, config: AlbertConfig) -> dict[str, typing.Any]:
+    def computes(self, config: AlbertConfig) -> Values:
         return {**self.always, "num_languages": config.num_languages}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
@@ -118,6 +113,3 @@ class Xlm(Family):
 
     def class_name(self, model: PortableModel) -> str:
         return "WithLMHeadModel" if model.has("masked_lm_head") else "Model"
-
-    def check_tokenizer(self, folder: str) -> None:
-        refuse_bpe(folder, "BPE", "an XLM")
