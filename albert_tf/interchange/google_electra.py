@@ -102,7 +102,7 @@ def _what_was_read(network, num_left):
 def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, typing.Any], list[str]]:
     """Returns variables by Google's names, a config that `read_electra` takes, and sentences on what was left."""
     config = model.config
-    foreign_config.check_architecture(config, "google", {**_FAMILY.always, "inner_group_num": 1})
+    foreign_config.check_architecture(config, "google", _FAMILY.computes(config))
     if config.hidden_act in ("gelu", "gelu_new"):
         raise InputError(
             f"`to=google` can't express hidden_act={config.hidden_act} of model_type=electra, whose code has "

@@ -34,7 +34,7 @@ class Twin(Family):
     text_head = choice_head = {"head/transform": "answer.first", "head/dense": "answer.last"}
     piece_head = {"head/dense": "label"}
     span_head = {"head/dense": "span"}
-    config_names = {"hidden_size": "width", "num_hidden_layers": "depth", "type_vocab_size": None}
+    config_names = {"hidden_size": "width", "num_hidden_layers": "depth"}
     fixed = {"type_vocab_size": 1, "classification_head": "dense_relu"}
     only_values = {"clockwise": (True,)}
     obeyed = ("tower",)

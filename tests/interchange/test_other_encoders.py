@@ -307,7 +307,7 @@ def test_activation_that_they_have_elsewhere_is_refused(transformers, tmp_path, 
         ({"sharing": "all"}, "can't express sharing=all of a model of model_type=roberta"),
         (
             {"embedding_size": 8},
-            "can't express inner_group_num=1 and embedding_size=8 of a model of model_type=roberta",
+            "can't express embedding_size=8 of a model of model_type=roberta: its models have embedding_size=16",
         ),
     ],
 )

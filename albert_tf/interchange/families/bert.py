@@ -23,7 +23,7 @@ class Bert(Family):
         return super().write_config(config, {**common, "is_decoder": True} if config.is_causal else common)
 
     def computes(self, config: AlbertConfig) -> Values:
-        return {**self.always, "pooler": config.pooler} if config.is_causal else self.always
+        return {**super().computes(config), **({"pooler": config.pooler} if config.is_causal else {})}
 
 
 class DistilBert(Family):
@@ -46,15 +46,12 @@ class DistilBert(Family):
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
         "classifier_dropout_prob": "seq_classif_dropout",
-        "type_vocab_size": None,
-        "layer_norm_eps": None,
     }
     sentencepiece = KOBERT
 
     def encoder_names(self) -> Names:
-        embeddings = embedding_names(self.prefix)
         return {
-            **{layer: name for layer, name in embeddings.items() if "token_type" not in layer},
+            **embedding_names(self.prefix),
             **block_names(
                 "distilbert.transformer.layer.{n}.",
                 *("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"),

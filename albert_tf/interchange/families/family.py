@@ -91,8 +91,8 @@ class Family:
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
     }
-    config_names: dict[str, str | None] = {}  # what it calls keys of `defaults`, where not as we do; None for nothing
-    fixed: Values = {}  # what our config says of all its models, beside what `always` begins with
+    fixed: Values = {}  # what our config says of all its models, beside what `always` begins with, and theirs doesn't
+    config_names: Names = {}  # what it calls the other keys of `defaults`, where not as we do
     only_values: dict[str, tuple] = {}  # keys of its config that ask for what we don't compute, but for these values
     obeyed: tuple[str, ...] = ()  # other keys of its config that its methods read
     usual_tokenizer = ""  # what kind its models usually have, if that is none of ours
@@ -109,8 +109,7 @@ class Family:
     @property
     def names_in_config(self) -> Names:
         """The fields of our config that its config has, and what it calls them."""
-        names = {ours: self.config_names.get(ours, ours) for ours in self.defaults}
-        return {ours: theirs for ours, theirs in names.items() if theirs}
+        return {ours: self.config_names.get(ours, ours) for ours in self.defaults if ours not in self.fixed}
 
     @property
     def config_keys(self) -> set[str]:
@@ -182,18 +181,12 @@ class Family:
 
     def computes(self, config: AlbertConfig) -> Values:
         """Returns what has to be so in our config of a model for its classes to compute it, besides our defaults."""
-        return self.always
+        width = {} if "embedding_size" in self.defaults else {"embedding_size": config.hidden_size}
+        return {**self.always, "inner_group_num": 1, **width}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
         """Returns the config of a model in its words; an InputError if its classes don't compute that."""
         config = model.config
-        has_groups = config.inner_group_num != 1 and "inner_group_num" not in self.defaults
-        if has_groups or (config.embedding_size != config.hidden_size and "embedding_size" not in self.defaults):
-            raise InputError(
-                f"`to=huggingface` can't express inner_group_num={config.inner_group_num} and embedding_size="
-                f"{config.embedding_size} of a model of model_type={config.model_type}; a layer has one block, and "
-                "embeddings their width"
-            )
         foreign_config.check_architecture(config, "huggingface", self.computes(config))
         self.check_masked_lm(config, model.has("masked_lm_head"), "`to=huggingface`")
         return config
@@ -226,35 +219,26 @@ class Family:
 
         Folders may begin without prefix, spell norms as TensorFlow 1 does, and hold tied weights twice.
         """
-        if not any(name.startswith(self.prefix) for name in found):
-            parts = {name.removeprefix(self.prefix).partition(".")[0] for name in self.encoder_names().values()}
-            found = {
-                f"{self.prefix}{name}" if name.partition(".")[0] in parts else name: weight
-                for name, weight in found.items()
-            }
-        usual = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-        for old, new in usual.items():
-            found = {name.replace(old, new): weight for name, weight in found.items()}
-        buffers = [name for name in found if name.endswith(self.buffers)]
-        return self._without_tied({name: found[name] for name in found if name not in buffers}, source), buffers
-
-    def _without_tied(self, found, source):
-        layers = self.naming.layers
-        table = found.get(f"{layers['encoder/embeddings/word_embeddings']}.weight")
-        bias_name = layers.get("masked_lm_head/output_bias")
-        rest = dict(found)
-        decoder, bias = (rest.pop(f"{self.decoder}{end}", None) for end in ("weight", "bias"))
-        if bias is not None:
-            rest.setdefault(bias_name, bias)
-        for one, other in ((decoder, table), (bias, rest.get(bias_name))):
-            if one is None or other is None or one is other:
-                continue
-            if one.shape != other.shape or not np.array_equal(one.read(), other.read()):
+        is_bare = not any(name.startswith(self.prefix) for name in found)
+        parts = {name.removeprefix(self.prefix).partition(".")[0] for name in self.encoder_names().values()}
+        usual, buffers = {}, []
+        for name, weight in found.items():
+            name = f"{self.prefix}{name}" if is_bare and name.partition(".")[0] in parts else name
+            name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+            if name.endswith(self.buffers):
+                buffers.append(name)
+            else:
+                usual[name] = weight
+        table = f"{self.naming.layers['encoder/embeddings/word_embeddings']}.weight"
+        for end, tied in (("weight", table), ("bias", self.naming.layers.get("masked_lm_head/output_bias"))):
+            copy = usual.pop(f"{self.decoder}{end}", None) if tied else None
+            weight = None if copy is None else usual.setdefault(tied, copy)
+            if weight is not copy and (weight.shape != copy.shape or not np.array_equal(weight.read(), copy.read())):
                 raise InputError(
                     f"{source}: {self.decoder}weight or bias differs from the embedding table or the bias, which "
                     "models of albert_tf share; this model can't be converted"
                 )
-        return rest
+        return usual, buffers
 
     def write_weights(self, model: PortableModel, class_name: str) -> tuple[Variables, list[str]]:
         """Returns weights by its names for one of its classes, and sentences on those that have no place there."""

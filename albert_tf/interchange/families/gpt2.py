@@ -4,8 +4,6 @@ Its tokenizer is byte-level BPE, which albert_tf doesn't have. GPT-2s with the W
 and Chinese ones may have it, can be converted.
 """
 
-import functools
-
 import numpy as np
 
 from albert_tf.config import AlbertConfig
@@ -52,7 +50,6 @@ class Gpt2(Family):
         "hidden_dropout_prob": "resid_pdrop",
         "attention_probs_dropout_prob": "attn_pdrop",
         "layer_norm_eps": "layer_norm_epsilon",
-        "type_vocab_size": None,
     }
     fixed = {
         "pooler": False,
@@ -93,20 +90,17 @@ class Gpt2(Family):
         return super().write_config(config, {**common, "embd_pdrop": config.hidden_dropout_prob})
 
     def computes(self, config: AlbertConfig) -> Values:
-        return {**self.always, "pooler": config.pooler}  # left by `write_weights`
+        return {**super().computes(config), "pooler": config.pooler}  # left by `write_weights`
 
     def read_weights(self, found: Variables, source: str) -> tuple[Variables, list[str]]:
         found, buffers = super().read_weights(found, source)
         split = {}
         for name, weight in found.items():
             layer, _, kind = name.rpartition(".")
-            size, rest = divmod(weight.shape[-1] if weight.shape else 1, len(_PARTS))
-            if not layer.endswith(_FUSED) or rest:
+            if layer.endswith(_FUSED) and weight.shape and weight.shape[-1] % len(_PARTS) == 0:
+                split |= {f"{layer}.{part}.{kind}": _columns(weight, number) for number, part in enumerate(_PARTS)}
+            else:
                 split[name] = weight
-                continue
-            for number, part in enumerate(_PARTS):
-                columns = functools.partial(_columns, weight, slice(number * size, (number + 1) * size))
-                split[f"{layer}.{part}.{kind}"] = Weight((*weight.shape[:-1], size), columns)
         return split, buffers
 
     def write_weights(self, model: PortableModel, class_name: str) -> tuple[Variables, list[str]]:
@@ -119,14 +113,15 @@ class Gpt2(Family):
                 joined[name] = weight
             elif part == _PARTS[0]:
                 parts = [weights[f"{layer}{_FUSED}.{each}.{kind}"] for each in _PARTS]
-                shape = (*weight.shape[:-1], len(parts) * weight.shape[-1])
-                joined[f"{layer}{_FUSED}.{kind}"] = Weight(shape, functools.partial(_side_by_side, parts))
+                joined[f"{layer}{_FUSED}.{kind}"] = _side_by_side(parts)
         return joined, notes
 
 
-def _columns(weight, columns):
-    return weight.read()[..., columns]
+def _columns(weight, number):
+    size = weight.shape[-1] // len(_PARTS)
+    return Weight((*weight.shape[:-1], size), lambda: weight.read()[..., number * size : (number + 1) * size])
 
 
 def _side_by_side(parts):
-    return np.concatenate([part.read() for part in parts], axis=-1)
+    shape = (*parts[0].shape[:-1], len(parts) * parts[0].shape[-1])
+    return Weight(shape, lambda: np.concatenate([part.read() for part in parts], axis=-1))

@@ -28,7 +28,7 @@ class Roberta(Family):
         return {**fields, "position_offset": pad_id + 1, "pooler": self.has_pooler(found)}
 
     def computes(self, config: AlbertConfig) -> Values:
-        return {**self.always, "position_offset": config.position_offset, "pooler": config.pooler}
+        return {**super().computes(config), "position_offset": config.position_offset, "pooler": config.pooler}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
         if not model.config.position_offset:

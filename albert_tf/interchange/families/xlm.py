@@ -38,7 +38,6 @@ class Xlm(Family):
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
         "initializer_range": "init_std",
-        "type_vocab_size": None,
     }
     fixed = {"pooler": False, "type_vocab_size": 0, "language_model_head": "tied_bias"}
     only_values = {"asm": (False,), "is_encoder": (True,)}
@@ -84,7 +83,7 @@ class Xlm(Family):
         }
 
     def computes(self, config: AlbertConfig) -> Values:
-        return {**self.always, "num_languages": config.num_languages}
+        return {**super().computes(config), "num_languages": config.num_languages}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
         config = model.config
