@@ -17,8 +17,16 @@ from albert_tf.errors import InputError
 from albert_tf.families import FAMILIES, Registered
 from albert_tf.finetuning import Classification
 from albert_tf.interchange.families.family import Family, masked_lm_names
+from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.sentencepiece_files import ALBERT, HUGGINGFACE
+from albert_tf.interchange.tokenizer_files import find_tokenizer
 from albert_tf.training.run_folder.model_card import write_model_card
+
+
+def read_tokenizer(path, folder, options, settings, library):
+    tokenizer, notes = ALBERT.reader(path, folder, options, settings, library)
+    return tokenizer, ("a Twin's", *notes)
 
 
 class Twin(Family):
@@ -38,6 +46,7 @@ class Twin(Family):
     fixed = {"type_vocab_size": 1, "classification_head": "dense_relu"}
     only_values = {"clockwise": (True,)}
     obeyed = ("tower",)
+    sentencepiece = ALBERT._replace(classes=("TwinTokenizer",), files=("twin.model",), reader=read_tokenizer)
 
     def read_weights(self, found, source):
         return super().read_weights({name.replace("tower.", "twin."): weight for name, weight in found.items()}, source)
@@ -111,6 +120,27 @@ def test_its_folder_is_loaded_and_its_card_names_it(tmp_path, config, sample_tok
         np.testing.assert_allclose(list(mine["probabilities"].values()), list(theirs["probabilities"].values()))
     card = pathlib.Path(write_model_card(folder, model, sample_tokenizer)).read_text(encoding="utf-8")
     assert "\nA Twin of " in card and "tags: [twin, tensorflow]" in card
+
+
+@pytest.mark.parametrize(
+    ("file", "config", "tokenizer_config"),
+    [
+        ("twin.model", {}, {}),
+        ("spiece.model", {"model_type": "twin"}, {}),
+        ("spiece.model", {}, {"tokenizer_class": "TwinTokenizerFast"}),
+    ],
+)
+def test_its_tokenizer_is_known_by_the_file_the_family_or_the_class(
+    tmp_path, english_model_file, english_tokenizer, file, config, tokenizer_config
+):
+    shutil.copy(english_model_file, tmp_path / file)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    found = find_tokenizer(str(tmp_path), ReadOptions(), len(english_tokenizer), HUGGINGFACE)
+    assert found.notes[0] == "a Twin's"
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "AlbertTokenizer"}))
+    if file == "spiece.model":
+        assert "a Twin's" not in find_tokenizer(str(tmp_path), ReadOptions(), len(english_tokenizer), HUGGINGFACE).notes
 
 
 def test_what_it_refuses_and_what_is_known_of_it(tmp_path, config, monkeypatch):

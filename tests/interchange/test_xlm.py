@@ -96,7 +96,7 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
         ),
         (
             {"model_type": "xlm", "embedding_size": 16, "sharing": "none"},
-            "can't express intermediate_size=16 of model_type=",
+            "can't express intermediate_size=16 of a model of model_type=xlm: its models have intermediate_size=64",
         ),
     ],
 )

@@ -49,9 +49,6 @@ class Albert(Family):
             "encoder/pooler": "albert.pooler",
         }
 
-    def computes(self, config: AlbertConfig) -> Values:
-        return self.always
-
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
         config = foreign_config.with_groups(model.config, "huggingface")
         return super().config_to_write(dataclasses.replace(model, config=config))

@@ -1,7 +1,7 @@
 """BERT and DistilBERT."""
 
 from albert_tf.config import AlbertConfig
-from albert_tf.interchange.families.family import Family, Names, Values, Variables, embedding_names, masked_lm_names
+from albert_tf.interchange.families.family import Family, Found, Names, Values, embedding_names, masked_lm_names
 from albert_tf.interchange.sentencepiece_files import KOBERT
 from albert_tf.interchange.variables import block_names
 
@@ -13,7 +13,7 @@ class Bert(Family):
     can_be_causal = True
     sentencepiece = KOBERT
 
-    def read_config(self, values: Values, found: Variables, source: str) -> Values:
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
         if values.get("is_decoder") is not True:
             return super().read_config(values, found, source)
         fields = super().read_config({**values, "is_decoder": False}, found, source)

@@ -26,7 +26,8 @@ from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 
 Values = dict[str, typing.Any]  # of a config
 Names = dict[str, str]  # theirs by ours
-Variables = collections.abc.Mapping[str, Weight]
+Found = collections.abc.Container[str]  # names of variables in a folder
+Variables = collections.abc.Mapping[str, Weight]  # by their names
 # What is GELU there is another function here, and the other way round.
 _ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
@@ -145,11 +146,11 @@ class Family:
             self.always_projects,
         )
 
-    def has_pooler(self, found: collections.abc.Container[str]) -> bool:
+    def has_pooler(self, found: Found) -> bool:
         """Whether a pooler is among variables, in families where the config doesn't say it."""
         return f"{self.prefix}pooler.dense.weight" in found
 
-    def read_config(self, values: Values, found: Variables, source: str) -> Values:
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
         """Returns the fields of our config; errors begin with `source`, the file of theirs."""
         values = foreign_config.check_computed(values, source, self.only_values)
         names = self.names_in_config
@@ -181,8 +182,8 @@ class Family:
 
     def computes(self, config: AlbertConfig) -> Values:
         """Returns what has to be so in our config of a model for its classes to compute it, besides our defaults."""
-        width = {} if "embedding_size" in self.defaults else {"embedding_size": config.hidden_size}
-        return {**self.always, "inner_group_num": 1, **width}
+        plain = {"inner_group_num": 1, "embedding_size": config.hidden_size}
+        return self.always | {name: value for name, value in plain.items() if name not in self.defaults}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
         """Returns the config of a model in its words; an InputError if its classes don't compute that."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.families.family import Family, Names, Values, Variables
+from albert_tf.interchange.families.family import Family, Found, Names, Values, Variables
 from albert_tf.interchange.portable_model import PortableModel, Weight
 from albert_tf.interchange.variables import Spelling, block_names, plain_spellings
 
@@ -74,7 +74,7 @@ class Gpt2(Family):
             "encoder/last_layer_norm": "transformer.ln_f",
         }
 
-    def read_config(self, values: Values, found: Variables, source: str) -> Values:
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
         rates = values.get("embd_pdrop", 0.1), values.get("resid_pdrop", 0.1)
         if rates[0] != rates[1]:
             raise InputError(

@@ -2,7 +2,7 @@
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
-from albert_tf.interchange.families.family import OWN_LAYER, Family, Values, Variables, masked_lm_names
+from albert_tf.interchange.families.family import OWN_LAYER, Family, Found, Values, masked_lm_names
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 
@@ -20,7 +20,7 @@ class Roberta(Family):
     defaults = {**Family.defaults, "vocab_size": 50265}
     fixed = {"classification_head": "dense_tanh"}
 
-    def read_config(self, values: Values, found: Variables, source: str) -> Values:
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
         fields = super().read_config(values, found, source)
         pad_id = values.get("pad_token_id", 1)
         if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:

@@ -6,7 +6,7 @@ lost its accents (which takes Hangul apart), is none of ours.
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.interchange.families.family import Family, Names, Values, Variables
+from albert_tf.interchange.families.family import Family, Found, Names, Values
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.variables import block_names
 
@@ -57,7 +57,7 @@ class Xlm(Family):
             ),
         }
 
-    def read_config(self, values: Values, found: Variables, source: str) -> Values:
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
         languages, hidden_size = values.get("n_langs", 1), values.get("emb_dim", 2048)
         has_embeddings = values.get("use_lang_emb", True) and isinstance(languages, int) and languages > 1
         in_our_words = {
@@ -83,32 +83,26 @@ class Xlm(Family):
         }
 
     def computes(self, config: AlbertConfig) -> Values:
-        return {**super().computes(config), "num_languages": config.num_languages}
+        widths = {"intermediate_size": _WIDTH * config.hidden_size}
+        return {**super().computes(config), **widths, "num_languages": config.num_languages}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
-        config = model.config
-        width = _WIDTH * config.hidden_size
-        for name, value, is_known, theirs in (
-            (
-                "intermediate_size",
-                config.intermediate_size,
-                config.intermediate_size == width,
-                f"four times {config.hidden_size}",
-            ),
-            ("num_languages", config.num_languages, config.num_languages != 1, "none of one language"),
-            ("hidden_act", config.hidden_act, config.hidden_act in ("gelu_erf", "relu"), "gelu_erf or relu"),
-            (
-                "task",
-                "of a head",
-                not model.has_head,
-                "those of transformers' XLM, which has others; convert it without",
-            ),
+        config = super().config_to_write(model)
+        for name, is_known, theirs in (
+            ("num_languages", config.num_languages != 1, "none of one language"),
+            ("hidden_act", config.hidden_act in ("gelu_erf", "relu"), "gelu_erf or relu"),
         ):
             if not is_known:
                 raise InputError(
-                    f"`to=huggingface` can't express {name}={value} of model_type={self.name}: its models have {theirs}"
+                    f"`to=huggingface` can't express {name}={getattr(config, name)} of model_type={self.name}: its "
+                    f"models have {theirs}"
                 )
-        return super().config_to_write(model)
+        if model.has_head:
+            raise InputError(
+                f"`to=huggingface` can't express the head of a model of model_type={self.name}: transformers has other "
+                "ones for it; convert the model that was fine-tuned"
+            )
+        return config
 
     def class_name(self, model: PortableModel) -> str:
         return "WithLMHeadModel" if model.has("masked_lm_head") else "Model"
