@@ -33,29 +33,24 @@ _ONLY_VALUES = {
 _OF_TRAINING = "of training, and of the weights that it begins with"
 _OF_CALLS = "what a call returns, or how fast; not which numbers"
 _ORIGIN = "who wrote it"
-_BY_TOKENIZER = "the tokenizer has its ids"
 _OF_OTHER_POOLERS = "of another pooler_type, which is refused"
 _OF_GENERATE = "generate has arguments of its own"
 _UNREAD_HEAD = "of heads that are not read"
-# Keys of config.json that change nothing here, and why.
+# Keys of any config.json that change nothing here, and why.
 WITHOUT_EFFECT = {
-    **dict.fromkeys(("initializer_range", "init_std", "embed_init_std", "qa_dropout", "dropout"), _OF_TRAINING),
-    **dict.fromkeys(("classifier_dropout", "summary_last_dropout", "summary_first_dropout"), _OF_TRAINING),
+    **dict.fromkeys(("initializer_range", "dropout", "classifier_dropout"), _OF_TRAINING),
+    **dict.fromkeys(("summary_last_dropout", "summary_first_dropout"), _OF_TRAINING),
     **dict.fromkeys(("output_attentions", "output_hidden_states", "return_dict", "use_cache"), _OF_CALLS),
-    **dict.fromkeys(("chunk_size_feed_forward", "reorder_and_upcast_attn", "gradient_checkpointing"), _OF_CALLS),
+    **dict.fromkeys(("chunk_size_feed_forward", "gradient_checkpointing"), _OF_CALLS),
     **dict.fromkeys(("dtype", "torch_dtype"), "weights have their type, and are computed with in float32"),
     **dict.fromkeys(("transformers_version", "_name_or_path", "finetuning_task", "_attn_implementation"), _ORIGIN),
     **dict.fromkeys(("output_past", "torchscript", "use_bfloat16", "tie_weights_"), "of earlier versions"),
     **dict.fromkeys(("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"), _OF_OTHER_POOLERS),
     "pooler_size_per_head": _OF_OTHER_POOLERS,
-    "n_ctx": "n_positions says it",
     **dict.fromkeys(("label2id", "num_labels"), "id2label says it"),
-    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), _BY_TOKENIZER),
-    **dict.fromkeys(("unk_index", "mask_index", "pad_index", "bos_index", "eos_index"), _BY_TOKENIZER),
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), "the tokenizer has its ids"),
     "tie_word_embeddings": "a table that differs from that of embeddings is refused",
-    **dict.fromkeys(("sinusoidal_embeddings", "sinusoidal_pos_embds"), "positions lie in the weights"),
-    "lang_id": "read by transformers' generate alone",
-    **dict.fromkeys(("start_n_top", "end_n_top", "summary_proj_to_labels"), _UNREAD_HEAD),
+    "summary_proj_to_labels": _UNREAD_HEAD,
     **dict.fromkeys(("summary_type", "summary_use_proj", "summary_activation"), f"{_UNREAD_HEAD}, or refused"),
     **dict.fromkeys(("max_length", "do_sample", "num_beams", "top_k", "top_p", "temperature"), _OF_GENERATE),
     "task_specific_params": _OF_GENERATE,

@@ -307,7 +307,7 @@ def outcome(values, base, key, family):
         return None
     if found != base or key in OF_HEADS:
         return "obeyed"
-    return foreign_config.WITHOUT_EFFECT.get(key)
+    return {**foreign_config.WITHOUT_EFFECT, **family.without_effect}.get(key)
 
 
 def test_every_key_of_every_family_has_an_outcome(transformers):

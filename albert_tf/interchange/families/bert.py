@@ -47,6 +47,7 @@ class DistilBert(Family):
         "attention_probs_dropout_prob": "attention_dropout",
         "classifier_dropout_prob": "seq_classif_dropout",
     }
+    without_effect = {"sinusoidal_pos_embds": "positions lie in the weights", "qa_dropout": "of training"}
     sentencepiece = KOBERT
 
     def encoder_names(self) -> Names:

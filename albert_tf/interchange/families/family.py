@@ -96,6 +96,7 @@ class Family:
     config_names: Names = {}  # what it calls the other keys of `defaults`, where not as we do
     only_values: dict[str, tuple] = {}  # keys of its config that ask for what we don't compute, but for these values
     obeyed: tuple[str, ...] = ()  # other keys of its config that its methods read
+    without_effect: dict[str, str] = {}  # such that change nothing here, and why
     usual_tokenizer = ""  # what kind its models usually have, if that is none of ours
     sentencepiece: Kind = ALBERT  # the tokenizer that a SentencePiece model beside it is, unless a file says otherwise
 
@@ -114,8 +115,8 @@ class Family:
 
     @property
     def config_keys(self) -> set[str]:
-        """The keys that its config alone may have, and that are read or refused."""
-        return {*self.names_in_config.values(), *self.only_values, *self.obeyed}
+        """The keys of its config that are read, refused, or known to change nothing, beside those of all families."""
+        return {*self.names_in_config.values(), *self.only_values, *self.obeyed, *self.without_effect}
 
     def encoder_names(self) -> Names:
         """Returns the names of the layers of its encoder by ours."""

@@ -60,6 +60,7 @@ class Gpt2(Family):
     }
     only_values = {"scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,)}
     obeyed = ("embd_pdrop",)
+    without_effect = {"n_ctx": "n_positions says it", "reorder_and_upcast_attn": "for float16"}
     usual_tokenizer = "byte-level BPE"
 
     def encoder_names(self) -> Names:

@@ -42,6 +42,15 @@ class Xlm(Family):
     fixed = {"pooler": False, "type_vocab_size": 0, "language_model_head": "tied_bias"}
     only_values = {"asm": (False,), "is_encoder": (True,)}
     obeyed = ("gelu_activation", "causal", "n_langs", "use_lang_emb")
+    without_effect = {
+        "embed_init_std": "of the weights that a training begins with",
+        "sinusoidal_embeddings": "positions lie in the weights",
+        "lang_id": "read by transformers' generate alone",
+        **dict.fromkeys(
+            ("unk_index", "mask_index", "pad_index", "bos_index", "eos_index"), "the tokenizer has its ids"
+        ),
+        **dict.fromkeys(("start_n_top", "end_n_top"), "of heads that are not read"),
+    }
     usual_tokenizer = "BPE"
 
     def encoder_names(self) -> Names:
