@@ -19,10 +19,10 @@ class Kind(typing.NamedTuple):
     only: dict[str, tuple]  # keys of tokenizer_config.json, and the values that do what ours does; None always does
     read: tuple[str, ...] = ()  # keys that are looked at
     files: tuple[str, ...] = ()  # what its SentencePiece models alone are called
-    # Our tokenizer and sentences on it, of a model's path, its folder, `ReadOptions`, what tokenizer_config.json
-    # says, maybe nothing, and the library; an InputError if they can't be used, or contradict each other.
+    # Makes our tokenizer, and sentences on it, of a model's path, its folder, `ReadOptions`, what tokenizer_config.json
+    # says (maybe nothing), and the library that reads it; an InputError if they can't be used or disagree.
     reader: collections.abc.Callable[..., tuple[typing.Any, tuple[str, ...]]] | None = None
-    checks_json: bool = False  # whether that compares the model with a tokenizer.json beside it, which others can't be
+    checks_json: bool = False  # whether that compares the model with a tokenizer.json beside it, refused else
 
 
 # Classes that do what tokenizer.json says.
