@@ -6,6 +6,7 @@ import sys
 import typing
 
 from albert_tf.errors import InputError, listed, quote, shorten
+from albert_tf.families import FAMILIES
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
@@ -13,7 +14,6 @@ POOLING_CHOICES = ("first", "mean", "last", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
-MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2", "xlm")
 NORM_POSITION_CHOICES = ("post", "pre")
 LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied", "tied_bias")
 CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
@@ -184,7 +184,7 @@ class AlbertConfig:
             ("attention_initializer", ATTENTION_INITIALIZER_CHOICES),
             ("classifier_pooling", POOLING_CHOICES),
             ("question_alignment", QUESTION_ALIGNMENT_CHOICES),
-            ("model_type", MODEL_TYPE_CHOICES),
+            ("model_type", [name for name in FAMILIES if name != "bert"]),
             ("classification_head", CLASSIFICATION_HEAD_CHOICES),
             ("norm_position", NORM_POSITION_CHOICES),
             ("language_model_head", LANGUAGE_MODEL_HEAD_CHOICES),

@@ -22,7 +22,7 @@ from absl import app, flags
 
 from albert_tf.finetuning import Classification
 from albert_tf.interchange.conversion import convert_checkpoint
-from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.variables import entries
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
@@ -113,7 +113,7 @@ def compare(family, class_prefix, sizes):
     exact_logits, exact = run_theirs(copy.deepcopy(theirs).double(), inputs, weights, reads_segments)
     their_logits, rounded = run_theirs(theirs, inputs, weights, reads_segments)
     our_logits, found = run_ours(ours, inputs, weights)
-    about = FAMILIES[family]
+    about = family_named(family)
     named = {name.removeprefix(about.prefix): name for name in exact}
     mine, others = {}, {}
     for name, entry in entries(about.naming, ours.config, Classification, _NUM_LABELS).items():

@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "json_types": "errors",
     "folder_lock": "errors file_errors files",
     "whole_folders": "errors file_errors files folder_lock",
-    "config": "errors files",
+    "families": "",
+    "config": "errors files families",
     "checkpoint_files": "errors files json_types",
     "verbosity": "",
     "progress_line": "verbosity",
@@ -51,7 +52,7 @@ MAY_IMPORT = {
     "generation": "errors quiet_tensorflow settings compilation tokenization modeling",
     "optimization": "errors quiet_tensorflow config compilation",
     "objectives": "errors config quiet_tensorflow settings mentions pretraining_data modeling",
-    "training": f"{BASE} quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
+    "training": f"{BASE} families quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
     "tokenization modeling optimization objectives",
     "trials": f"{BASE} quiet_tensorflow folder_lock checkpoint_files training",
     "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
@@ -60,10 +61,8 @@ MAY_IMPORT = {
     "text_encoding plot_labels asking "
     "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": f"{BASE} quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files tokenization "
-    "modeling "
-    "objectives training "
-    "finetuning",
+    "interchange": f"{BASE} families quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files "
+    "tokenization modeling objectives training finetuning",
     "serving": f"{BASE} quiet_tensorflow startup settings text_encoding folder_lock whole_folders "
     "checkpoint_files asking shipped_files text_fields rows litert tokenization modeling generation objectives "
     "training finetuning",

@@ -9,7 +9,8 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_bytes, read_json, read_text, write_bytes, write_text
-from albert_tf.interchange import foreign_config, google_tf1, huggingface, keras_hub, ours
+from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
+from albert_tf.interchange.families import family_of
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import publish
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -79,7 +80,8 @@ def convert_checkpoint(
 def _convert(source, target, input_path, folder, options):
     """Writes a model into a folder in another format; returns sentences on what was read and what was left."""
     model = FORMATS[source].read(input_path, options)
-    if model.config.is_causal and not _can_be_causal(target, model.config):
+    can_be_causal = target == "albert_tf" or (target == "huggingface" and family_of(model.config).can_be_causal)
+    if model.config.is_causal and not can_be_causal:
         raise InputError(
             f"`to={target}` can't express is_causal=true: the models of its code see both sides of a piece"
         )
@@ -92,14 +94,6 @@ def _convert(source, target, input_path, folder, options):
         *model.notes,
         *notes,
     ]
-
-
-def _can_be_causal(target, config):
-    """Whether a format knows models that see no later piece: ours all, Hugging Face's GPT-2, and BERT as a decoder."""
-    is_known = config.model_type in ("gpt2", "xlm") or (
-        config.model_type == "albert" and foreign_config.is_bert(config)
-    )
-    return target == "albert_tf" or (target == "huggingface" and is_known)
 
 
 def _take_card(source, target, input_path, folder):

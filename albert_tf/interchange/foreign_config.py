@@ -28,44 +28,36 @@ _ONLY_VALUES = {
     "summary_activation": ("gelu",),
     "summary_type": ("first",),
     "summary_use_proj": (True,),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
 }
 _OF_TRAINING = "of training, and of the weights that it begins with"
 _OF_CALLS = "what a call returns, or how fast; not which numbers"
 _ORIGIN = "who wrote it"
-_BY_TOKENIZER = "the tokenizer has its ids"
 _OF_OTHER_POOLERS = "of another pooler_type, which is refused"
 _OF_GENERATE = "generate has arguments of its own"
 _UNREAD_HEAD = "of heads that are not read"
-# Keys of config.json that change nothing here, and why.
+# Keys of any config.json that change nothing here, and why.
 WITHOUT_EFFECT = {
-    **dict.fromkeys(("initializer_range", "init_std", "embed_init_std", "qa_dropout", "dropout"), _OF_TRAINING),
-    **dict.fromkeys(("classifier_dropout", "summary_last_dropout", "summary_first_dropout"), _OF_TRAINING),
+    **dict.fromkeys(("initializer_range", "dropout", "classifier_dropout"), _OF_TRAINING),
+    **dict.fromkeys(("summary_last_dropout", "summary_first_dropout"), _OF_TRAINING),
     **dict.fromkeys(("output_attentions", "output_hidden_states", "return_dict", "use_cache"), _OF_CALLS),
-    **dict.fromkeys(("chunk_size_feed_forward", "reorder_and_upcast_attn", "gradient_checkpointing"), _OF_CALLS),
+    **dict.fromkeys(("chunk_size_feed_forward", "gradient_checkpointing"), _OF_CALLS),
     **dict.fromkeys(("dtype", "torch_dtype"), "weights have their type, and are computed with in float32"),
     **dict.fromkeys(("transformers_version", "_name_or_path", "finetuning_task", "_attn_implementation"), _ORIGIN),
     **dict.fromkeys(("output_past", "torchscript", "use_bfloat16", "tie_weights_"), "of earlier versions"),
     **dict.fromkeys(("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"), _OF_OTHER_POOLERS),
     "pooler_size_per_head": _OF_OTHER_POOLERS,
-    "n_ctx": "n_positions says it",
     **dict.fromkeys(("label2id", "num_labels"), "id2label says it"),
-    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), _BY_TOKENIZER),
-    **dict.fromkeys(("unk_index", "mask_index", "pad_index", "bos_index", "eos_index"), _BY_TOKENIZER),
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "mask_token_id"), "the tokenizer has its ids"),
     "tie_word_embeddings": "a table that differs from that of embeddings is refused",
-    **dict.fromkeys(("sinusoidal_embeddings", "sinusoidal_pos_embds"), "positions lie in the weights"),
-    "lang_id": "read by transformers' generate alone",
-    **dict.fromkeys(("start_n_top", "end_n_top", "summary_proj_to_labels"), _UNREAD_HEAD),
+    "summary_proj_to_labels": _UNREAD_HEAD,
     **dict.fromkeys(("summary_type", "summary_use_proj", "summary_activation"), f"{_UNREAD_HEAD}, or refused"),
     **dict.fromkeys(("max_length", "do_sample", "num_beams", "top_k", "top_p", "temperature"), _OF_GENERATE),
     "task_specific_params": _OF_GENERATE,
 }
-# Keys that are obeyed beside those of a family's sizes; of a head, or of one family.
-OBEYED = (
+# Keys of all families that are obeyed, and of their heads.
+_OBEYED = (
     *("architectures", "model_type", "tokenizer_class", "problem_type", "id2label", "sentence_transformers"),
-    *("sbert_ce_default_activation_function", "albert_tf_settings", "embd_pdrop", "gelu_activation", "causal"),
-    *("n_langs", "use_lang_emb", "asm", "is_encoder"),
+    *("sbert_ce_default_activation_function", "albert_tf_settings"),
 )
 # Keys of generation_config.json that change nothing here; what else it says is told of models that generate.
 _NOT_OF_CHOICES = (
@@ -79,9 +71,6 @@ _DIFFER_BY_FAMILY = (
     *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
     "num_languages",
 )
-# Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and
-# ElectraGeneratorPredictions).
-_ALWAYS_GELU = ("roberta", "xlm-roberta", "electra")
 # Fields of ours that other libraries have no name for. They read over them, and we find them again.
 OWN_FIELDS = (
     "position_initializer",
@@ -100,20 +89,26 @@ def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
         raise InputError(f"{source}: {error}") from error
 
 
-def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
-    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked."""
-    for name, known in _ONLY_VALUES.items():
+def check_computed(
+    values: dict[str, typing.Any], source: str, of_family: typing.Mapping[str, tuple] = types.MappingProxyType({})
+) -> dict[str, typing.Any]:
+    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked.
+
+    `of_family` holds keys that not all families have, with the values that ask for nothing of it.
+    """
+    only_values = {**_ONLY_VALUES, **of_family}
+    for name, known in only_values.items():
         if values.get(name, known[0]) not in (*known, None):
             raise InputError(
                 f"{source}: {name}={shorten(values[name])} is not supported: models of albert_tf compute only {name}="
                 f"{known[0]}; this model can't be converted"
             )
-    return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
+    return {name: value for name, value in values.items() if name not in only_values}
 
 
 def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str]) -> list[str]:
     """Returns the keys of a config that are neither obeyed, nor refused, nor known to change nothing."""
-    known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *OBEYED, *OWN_FIELDS, *of_family}
+    known = {*_ONLY_VALUES, *WITHOUT_EFFECT, *_OBEYED, *OWN_FIELDS, *of_family}
     return sorted(name for name, value in values.items() if name not in known and value not in (None, False))
 
 
@@ -151,23 +146,10 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
 
 
 def check_architecture(
-    config: AlbertConfig,
-    target: str,
-    computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({}),
-    has_position_offset: bool = False,
+    config: AlbertConfig, target: str, computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({})
 ) -> None:
-    """Checks that a format computes what differs among families of encoders, with what its models have beside defaults.
-
-    If `has_position_offset`, its models may begin at another position than 0, and may or may not have a pooler.
-    """
+    """Checks that a format computes what differs among families, with what its models have beside defaults."""
     wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
-    if has_position_offset:
-        wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
-        if not config.position_offset:
-            raise InputError(
-                f"`to={target}` can't express position_offset=0 of model_type={config.model_type}: its positions "
-                "begin behind the id of [PAD]"
-            )
     if not config.type_vocab_size and "type_vocab_size" not in wanted:
         raise InputError(
             f"`to={target}` can't express type_vocab_size=0 of model_type={config.model_type}: its models have a "
@@ -179,15 +161,6 @@ def check_architecture(
                 f"`to={target}` can't express {name}={getattr(config, name)} of a model of "
                 f"model_type={config.model_type}: its models have {name}={value}"
             )
-
-
-def check_masked_lm(config: AlbertConfig, has_head: bool, source: str) -> None:
-    """Checks that a masked-LM head computes on both sides what its family does; `source` is a file, or the format."""
-    if has_head and config.model_type in _ALWAYS_GELU and config.hidden_act != "gelu_erf":
-        raise InputError(
-            f"{source}: hidden_act={config.hidden_act} of model_type={config.model_type}, whose masked-LM head "
-            "has GELU whatever that says; only gelu_erf (gelu there) can be converted"
-        )
 
 
 def check_head(model: PortableModel, target: str) -> None:

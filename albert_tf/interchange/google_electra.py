@@ -12,12 +12,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange import foreign_config
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.google_names import DISCRIMINATOR, GENERATOR, electra_naming
 from albert_tf.interchange.huggingface_config import config_values, read_config
-from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.portable_model import PortableModel, Weight, give_weights, take_weights
 
-_FAMILY = FAMILIES["electra"]
+_FAMILY = family_named("electra")
 _GENERATOR_CLASS = "ElectraForMaskedLM"
 _PREDICTIONS = "generator_predictions/"
 # What only one of the networks has.
@@ -102,7 +102,7 @@ def _what_was_read(network, num_left):
 def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, typing.Any], list[str]]:
     """Returns variables by Google's names, a config that `read_electra` takes, and sentences on what was left."""
     config = model.config
-    foreign_config.check_architecture(config, "google", {**_FAMILY.always, "inner_group_num": 1})
+    foreign_config.check_architecture(config, "google", _FAMILY.computes(config))
     if config.hidden_act in ("gelu", "gelu_new"):
         raise InputError(
             f"`to=google` can't express hidden_act={config.hidden_act} of model_type=electra, whose code has "

@@ -1,13 +1,13 @@
 """What Google's code calls the variables of ALBERT, of BERT and of ELECTRA's two networks."""
 
 from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
-from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 
 def _names_of(family, masked_lm_bias):
     """Returns the names of a family of transformers, which took them from here and put dots between their parts."""
-    names = FAMILIES[family].naming.layers.items()
+    names = family_named(family).naming.layers.items()
     return {layer: name.replace("layer.{n}", "layer_{n}").replace(".", "/") for layer, name in names} | {
         "masked_lm_head/output_bias": masked_lm_bias
     }

@@ -5,12 +5,10 @@ import typing
 
 from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning import TASKS, QuestionAnswering
-from albert_tf.finetuning.kinds import OF_TEXT
+from albert_tf.finetuning.kinds import OF_SPAN, OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight
-from albert_tf.interchange.variables import Task
+from albert_tf.interchange.variables import Naming, Task
 
-# The last layer of every head that may be there.
-_HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # What earlier versions of sentence-transformers write of the last step of a cross-encoder.
 _OLD_ACTIVATION = "sbert_ce_default_activation_function"
 _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
@@ -38,13 +36,16 @@ def _reordered(weight, order):
     return Weight(weight.shape, lambda: weight.read()[..., list(order)])
 
 
-def find_head(values: dict[str, typing.Any], found: dict[str, Weight], given: Task | None, source: str) -> Head:
+def find_head(
+    values: dict[str, typing.Any], naming: Naming, found: dict[str, Weight], given: Task | None, source: str
+) -> Head:
     """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
-    layer = next((found[name] for name in _HEADS if name in found), None)
+    last_layers = {head: f"{layers['head/dense']}.weight" for head, layers in naming.heads.items()}
+    layer = next((found[name] for name in last_layers.values() if name in found), None)
     if layer is None:
         return Head()
     outputs = (*layer.shape, 0)[0]
-    if "qa_outputs.weight" in found:
+    if last_layers.get(OF_SPAN) in found:
         return Head(outputs, QuestionAnswering)
     task = given or _task_of_class(values, outputs)
     if task is None and values.get("problem_type") == "regression":

@@ -6,33 +6,22 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, listed, shorten
 from albert_tf.files import read_json
-from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, KOBERT, XLM_ROBERTA, Kind
+from albert_tf.interchange.tokenizer_kinds import OF_ALL, Kind
 from albert_tf.interchange.tokenizer_settings import SPLIT, choose
-from albert_tf.interchange.xlm_roberta_files import MODEL_FILE as XLM_ROBERTA_FILE
+from albert_tf.pair_truncation import ODD_TO_FIRST
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN
 from albert_tf.tokenization.sentencepiece.tokenizer import GOOGLE as GOOGLE_FORM
 from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE as HUGGINGFACE_FORM
-from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE, SENTENCEPIECE
+from albert_tf.tokenization.sentencepiece.tokenizer import SENTENCEPIECE
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
-from albert_tf.tokenization.vocabulary import UNK, Vocabulary
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
 # What reads a checkpoint and the tokenizer beside it.
 ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB = "albert_tf", "google", "huggingface", "keras_hub"
 
-KOBERT_FILE = "tokenizer_78b3253a26.model"
-# Of Hugging Face, of Google's archives and TF-Hub modules, and of KerasHub.
-_FILES = (
-    MODEL_FILE,
-    "30k-clean.model",
-    os.path.join(os.pardir, "assets", "30k-clean.model"),
-    os.path.join("assets", "tokenizer", "vocabulary.spm"),
-    XLM_ROBERTA_FILE,
-    KOBERT_FILE,
-)
 # Keys of KerasHub's tokenizers and of what cuts texts to a length, and the values that ours has.
 _ONLY_IN_KERAS_HUB = {
     TOKENIZER_FILE: {"proto": None, "sequence_length": None, "add_bos": False, "add_eos": False},
@@ -51,42 +40,18 @@ _FAST_DIFFERS = (
 )
 
 
-def find_sentencepiece(folder: str) -> str | None:
-    """Returns the path of the SentencePiece model of a checkpoint's folder, None if there is none."""
-    return next(filter(tf.io.gfile.exists, (os.path.join(folder, name) for name in _FILES)), None)
+def _read_albert(path, folder, options, settings, library):
+    return _read(SentencePieceModel.from_file(path), folder, options, settings, library, lower_case=True)
 
 
-def kind_of_sentencepiece(path: str, settings: dict, has_vocabulary: bool) -> Kind | None:
-    """Returns the kind of tokenizer that a SentencePiece model is; None if a WordPiece vocabulary beside it is meant.
-
-    Settings are what tokenizer_config.json says, maybe nothing.
-    """
-    name = settings.get("tokenizer_class")
-    name = name.removesuffix("Fast") if isinstance(name, str) else ""
-    by_class = {**dict.fromkeys(ALBERT.classes, ALBERT), **dict.fromkeys(KOBERT.classes, KOBERT)}
-    by_class |= {XLM_ROBERTA.classes[0]: XLM_ROBERTA, **dict.fromkeys(BERT.classes[:3])}
-    by_file = {XLM_ROBERTA_FILE: XLM_ROBERTA, KOBERT_FILE: KOBERT}
-    default = None if has_vocabulary else KOBERT if _is_bert(os.path.dirname(path)) else ALBERT
-    return by_class[name] if name in by_class else by_file.get(os.path.basename(path), default)
+def _read_kobert(path, folder, options, settings, library):
+    model = _with_ids_of_vocabulary(SentencePieceModel.from_file(path), os.path.join(folder, VOCABULARY_FILE))
+    tokenizer, notes = _read(model, folder, options, settings, library, lower_case=False)
+    return tokenizer.with_truncation(ODD_TO_FIRST), notes  # it is one of Python, which cuts as Google's code does
 
 
-def _is_bert(folder):
-    """Whether the model in a folder is a BERT, of which KoBERT alone has SentencePiece."""
-    path = os.path.join(folder, "config.json")
-    return tf.io.gfile.exists(path) and read_json(path, "the model config").get("model_type") in ("bert", "distilbert")
-
-
-def read_sentencepiece(
-    path: str, folder: str, settings: dict, options: ReadOptions, library: str, kind: Kind = ALBERT
-) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
-    """Returns the tokenizer that a library makes of a model that is `ALBERT` or `KOBERT`, and sentences on it.
-
-    Settings are what tokenizer_config.json says, maybe nothing. An InputError if the model or a setting can't be used,
-    or a flag contradicts the files.
-    """
-    model = SentencePieceModel.from_file(path)
-    if kind is KOBERT:
-        model = _with_ids_of_vocabulary(model, os.path.join(folder, VOCABULARY_FILE))
+def _read(model, folder, options, settings, library, lower_case):
+    """Returns the tokenizer that a library makes of a model, and sentences; `lower_case` is where nothing says it."""
     if library == KERAS_HUB:
         notes = _check_keras_hub(folder)
         given = (options.do_lower_case, options.strip_accents, options.split_number_commas)
@@ -96,7 +61,7 @@ def read_sentencepiece(
         notes = ()
         keeps_accents = settings.get("keep_accents")
         check_switches({f"{folder}: {name}": settings[name] for name in _SWITCHES if settings.get(name) is not None})
-        lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, kind is ALBERT, folder)
+        lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, lower_case, folder)
         strips = None if keeps_accents is None else not keeps_accents
         strip_accents = choose("strip_accents", strips, options, True, folder)
         split_number_commas = options.split_number_commas is not False
@@ -151,3 +116,30 @@ def _check_keras_hub(folder):
         if unknown:
             notes.append(f"{path}: ignored, because they are unknown: {listed(unknown)}")
     return tuple(notes)
+
+
+ALBERT = Kind(
+    classes=("AlbertTokenizer",),
+    only={
+        **OF_ALL,
+        "remove_space": (True,),
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": (PAD, "<pad>"),
+        "unk_token": ("<unk>", UNK),
+        "cls_token": (CLS, "<cls>"),
+        "sep_token": (SEP, "<sep>"),
+        "mask_token": (MASK, "<mask>"),
+    },
+    read=("keep_accents",),
+    reader=_read_albert,
+)
+# ALBERT's steps but for lower-casing, and BERT's special tokens. The folder brings a class of its own, or names that of
+# XLNet, which that is made from.
+KOBERT = Kind(
+    classes=("KoBertTokenizer", "KoBERTTokenizer", "XLNetTokenizer"),
+    only={key: allowed for key, allowed in ALBERT.only.items() if key != "auto_map"},
+    read=(*ALBERT.read, "auto_map"),
+    files=("tokenizer_78b3253a26.model",),
+    reader=_read_kobert,
+)

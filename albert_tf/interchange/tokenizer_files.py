@@ -8,21 +8,15 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, with_extra
+from albert_tf.families import FAMILIES
 from albert_tf.files import read_json
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.portable_model import PortableModel, ReadOptions
-from albert_tf.interchange.sentencepiece_files import (
-    ALBERT_TF,
-    GOOGLE,
-    HUGGINGFACE,
-    KERAS_HUB,
-    find_sentencepiece,
-    kind_of_sentencepiece,
-    read_sentencepiece,
-)
-from albert_tf.interchange.tokenizer_kinds import BY_FILE, KOBERT, XLM_ROBERTA
+from albert_tf.interchange.sentencepiece_files import ALBERT, ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB
+from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE
 from albert_tf.interchange.tokenizer_settings import check_configs, read_tokenizer_config
 from albert_tf.interchange.wordpiece_files import read_vocabulary_file, read_wordpiece
-from albert_tf.interchange.xlm_roberta_files import is_unigrams, read_xlm_roberta
+from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA, is_unigrams, read_xlm_roberta
 from albert_tf.pair_truncation import ODD_TO_FIRST, ODD_TO_LONGER, ODD_TO_SECOND
 from albert_tf.tokenization import (
     KoreanWordPieceTokenizer,
@@ -46,6 +40,14 @@ _TRUNCATIONS = {
     HUGGINGFACE: ODD_TO_LONGER,
     KERAS_HUB: ODD_TO_FIRST,
 }
+
+# What SentencePiece models are called by Hugging Face, by Google's archives and TF-Hub modules, and by KerasHub.
+_FILES = (
+    MODEL_FILE,
+    "30k-clean.model",
+    os.path.join(os.pardir, "assets", "30k-clean.model"),
+    os.path.join("assets", "tokenizer", "vocabulary.spm"),
+)
 
 # What notes begin with of models without one.
 NO_TOKENIZER = "no tokenizer: "
@@ -81,7 +83,7 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
     flags name can't be used, a vocabulary has more pieces than the model, or there are two tokenizers with different
     ids and no flag says which is meant.
     """
-    sentencepiece_file = find_sentencepiece(folder)
+    sentencepiece_file = _find_sentencepiece(folder)
     try:
         found = _find(folder, options, sentencepiece_file, library)
     except InputError as error:
@@ -110,7 +112,6 @@ def _find(folder, options, sentencepiece_file, library):
     if found is None:
         return None
     tokenizer, notes = found
-    # KoBERT's is one of Python, which cuts as Google's code does.
     rule = tokenizer.vocabulary.truncation
     return tokenizer.with_truncation(_TRUNCATIONS[library] if rule == ODD_TO_SECOND else rule), notes
 
@@ -120,15 +121,15 @@ def _find_others(folder, options, sentencepiece_file, library):
         return read_vocabulary_file(options)
     named = options.spm_model_file
     if named and not (sentencepiece_file and os.path.realpath(named) == os.path.realpath(sentencepiece_file)):
-        return _read_model(named, folder, {}, options, library, kind_of_sentencepiece(named, {}, False))
+        return _kind_of_sentencepiece(named, {}, False).reader(named, folder, options, {}, library)
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in (TOKENIZER_FILE, VOCABULARY_FILE)}
     settings = read_tokenizer_config(folder)
     if sentencepiece_file:
-        kind = kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
+        kind = _kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
         if kind is not None:
             return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library, kind)
     if named:
-        return read_sentencepiece(named, folder, {}, options, library)
+        return ALBERT.reader(named, folder, options, {}, library)
     if has_file[TOKENIZER_FILE] and is_unigrams(read_json(os.path.join(folder, TOKENIZER_FILE), "the tokenizer")):
         notes = check_configs(folder, XLM_ROBERTA)
         tokenizer, more = read_xlm_roberta(None, folder, options)
@@ -136,12 +137,37 @@ def _find_others(folder, options, sentencepiece_file, library):
     return read_wordpiece(folder, settings, options, as_google=library == GOOGLE)
 
 
-def _read_model(path, folder, settings, options, library, kind):
-    """Returns the tokenizer that a library makes of a SentencePiece model, and sentences on it."""
-    if kind is XLM_ROBERTA:
-        return read_xlm_roberta(path, folder, options)
-    tokenizer, notes = read_sentencepiece(path, folder, settings, options, library, kind)
-    return tokenizer.with_truncation(ODD_TO_FIRST) if kind is KOBERT else tokenizer, notes
+def _kinds():
+    """Returns the kinds of tokenizers of SentencePiece models that families of encoders have."""
+    return [family_named(name).sentencepiece for name in FAMILIES]
+
+
+def _find_sentencepiece(folder):
+    """Returns the path of the SentencePiece model of a checkpoint's folder, None if there is none."""
+    names = (*_FILES, *(file for kind in _kinds() for file in kind.files))
+    return next(filter(tf.io.gfile.exists, (os.path.join(folder, name) for name in names)), None)
+
+
+def _kind_of_sentencepiece(path, settings, has_vocabulary):
+    """Returns the kind of tokenizer that a SentencePiece model is; None if a WordPiece vocabulary beside it is meant.
+
+    Settings are what tokenizer_config.json says, maybe nothing.
+    """
+    name = settings.get("tokenizer_class")
+    name = name.removesuffix("Fast") if isinstance(name, str) else ""
+    if name in BERT.classes and name not in BY_FILE:
+        return None
+    by_class = [kind for kind in _kinds() if name in kind.classes and name not in BY_FILE]
+    by_file = [kind for kind in _kinds() if os.path.basename(path) in kind.files]
+    default = None if has_vocabulary else _of_family(os.path.dirname(path))
+    return [*by_class, *by_file, default][0]
+
+
+def _of_family(folder):
+    """Returns the kind that goes with the model in a folder, ALBERT's where its family isn't known."""
+    path = os.path.join(folder, "config.json")
+    name = read_json(path, "the model config").get("model_type") if tf.io.gfile.exists(path) else None
+    return family_named(name).sentencepiece if isinstance(name, str) and name in FAMILIES else ALBERT
 
 
 def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
@@ -149,8 +175,8 @@ def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
     named = options.spm_model_file
     # Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
     notes = check_configs(folder, kind._replace(classes=(*kind.classes, *BY_FILE)) if named else kind)
-    tokenizer, more = _read_model(path, folder, settings, options, library, kind)
-    if kind is not XLM_ROBERTA and library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
+    tokenizer, more = kind.reader(path, folder, options, settings, library)
+    if not kind.checks_json and library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
         raise _TwoTokenizersError(
             f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
             f"the one that can be kept; pass `spm_model_file={path}` to use that, with the ids of the original and of "

@@ -6,12 +6,14 @@ the same ids by itself, so that no embedding has to move.
 
 import base64
 import os
+import typing
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError, shorten
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.tokenizer_kinds import BY_FILE, OF_ALL, Kind
 from albert_tf.interchange.tokenizer_settings import check_added_tokens, choose, template_of
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
@@ -43,7 +45,7 @@ def is_unigrams(values: dict) -> bool:
 
 
 def read_xlm_roberta(
-    path: str | None, folder: str, options: ReadOptions
+    path: str | None, folder: str, options: ReadOptions, *_: typing.Any
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
     """Returns XLM-RoBERTa's tokenizer, of a SentencePiece model or of tokenizer.json alone, and sentences on it.
 
@@ -130,3 +132,21 @@ def _marks_spaces(step):
     """Whether a step is that which puts a mark in place of a space, and one before each text."""
     always = step.get("prepend_scheme") == "always" or step.get("add_prefix_space") is True
     return step.get("type") == "Metaspace" and always and step.get("replacement") == SPACE_MARK
+
+
+XLM_ROBERTA = Kind(
+    classes=("XLMRobertaTokenizer", *BY_FILE),
+    only={
+        **OF_ALL,
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": ("<pad>",),
+        "unk_token": ("<unk>",),
+        "cls_token": ("<s>",),
+        "sep_token": ("</s>",),
+        "mask_token": ("<mask>",),
+    },
+    files=(MODEL_FILE,),
+    reader=read_xlm_roberta,
+    checks_json=True,
+)

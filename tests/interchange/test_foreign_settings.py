@@ -16,7 +16,9 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.interchange import foreign_config, sentence_transformers, tokenizer_settings
 from albert_tf.interchange.huggingface_config import find_family, read_config
-from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, XLM_ROBERTA
+from albert_tf.interchange.sentencepiece_files import ALBERT
+from albert_tf.interchange.tokenizer_kinds import BERT
+from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
@@ -301,11 +303,11 @@ def outcome(values, base, key, family):
         found = read_config(values, family, (), "config.json")
     except InputError as error:
         return f"refused: {error}"
-    if key in foreign_config.unknown_keys(values, family.names_in_config.values()):
+    if key in foreign_config.unknown_keys(values, family.config_keys):
         return None
     if found != base or key in OF_HEADS:
         return "obeyed"
-    return foreign_config.WITHOUT_EFFECT.get(key)
+    return {**foreign_config.WITHOUT_EFFECT, **family.without_effect}.get(key)
 
 
 def test_every_key_of_every_family_has_an_outcome(transformers):
@@ -316,7 +318,7 @@ def test_every_key_of_every_family_has_an_outcome(transformers):
         given |= {"n_langs": 3} if name == "XLM" else {}  # of one language there are no embeddings
         family = find_family(given, "config.json")
         base = read_config(given, family, (), "config.json")
-        assert not foreign_config.unknown_keys(given, family.names_in_config.values())
+        assert not foreign_config.unknown_keys(given, family.config_keys)
         for key, value in given.items():
             num_walked += 1
             if outcome({**given, key: other_value(key, value)}, base, key, family) is None:

@@ -9,6 +9,7 @@ from tiny_config import tiny_config
 
 from albert_tf import modeling
 from albert_tf.errors import InputError
+from albert_tf.interchange.families import family_named
 
 pytestmark = pytest.mark.slow
 
@@ -88,19 +89,26 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "task", "message"),
     [
         (
             {"num_languages": 2},
+            None,
             "can't express num_languages=2 of a model of model_type=albert: its models have num_lang",
         ),
         (
-            {"model_type": "xlm", "embedding_size": 16, "sharing": "none"},
-            "can't express intermediate_size=16 of model_type=",
+            {"embedding_size": 16, **family_named("xlm").always},
+            None,
+            "can't express intermediate_size=16 of a model of model_type=xlm: its models have intermediate_size=64",
+        ),
+        (
+            {"embedding_size": 16, "intermediate_size": 64, "hidden_act": "relu", **family_named("xlm").always},
+            "tag",
+            "can't express the head of a model of model_type=xlm: transformers has other ones for it; convert the",
         ),
     ],
 )
-def test_models_that_the_library_lacks_are_refused(tmp_path, changes, message):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes))
+def test_models_that_the_library_lacks_are_refused(tmp_path, changes, task, message):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes), task)
     with pytest.raises(InputError, match=message):
-        to_theirs(folder, tmp_path / "theirs")
+        to_theirs(folder, tmp_path / "theirs", task=task)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.families import family_named
 from albert_tf.interchange.variables import entries
 from albert_tf.modeling.kernels import piece_sampling
 from albert_tf.modeling.layers import named_variables
@@ -72,7 +72,7 @@ def their_weights(model, prefix):
     """Returns the weights as transformers names them, float64."""
     import torch
 
-    variables, naming = named_variables(model), FAMILIES["electra"].naming
+    variables, naming = named_variables(model), family_named("electra").naming
     found = {}
     for name, entry in entries(naming, model.config).items():
         if name in variables:

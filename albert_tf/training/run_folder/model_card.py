@@ -12,6 +12,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.families import FAMILIES
 from albert_tf.files import read_json, read_text, write_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
@@ -26,15 +27,6 @@ _NOT_OF_RECIPE = (
 )
 
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
-_FAMILIES = {
-    "albert": "An ALBERT",
-    "roberta": "A RoBERTa",
-    "xlm-roberta": "An XLM-RoBERTa",
-    "electra": "An ELECTRA",
-    "distilbert": "A DistilBERT",
-    "gpt2": "A GPT-2",
-    "xlm": "An XLM",
-}
 # What to ask a model, by what Hugging Face calls that.
 _QUESTIONS = {
     "fill-mask": 'fill_mask(["오늘은 날씨가 정말 [MASK]."])',
@@ -90,7 +82,7 @@ def write_model_card(
     of_tokenizer = tokenizer and {"class": tokenizer_class, "vocabulary size": len(tokenizer), **tokenizer.to_dict()}
     front = _front_matter(name, tag, model_type, tokenizer, carried, settings.get("task_name"), results, evaluated_on)
     sections = [
-        f"# {name}\n\n{_FAMILIES[model_type]} of {parameters:,} parameters for {tag}, {_origin(settings)}",
+        f"# {name}\n\n{FAMILIES[model_type].title} of {parameters:,} parameters for {tag}, {_origin(settings)}",
         _table("Model", {"class": model_class, "parameters": parameters, **settings.get("albert_config", {})}),
         _table("Data", {**_training_data(settings, manifests), "evaluated on": evaluated_on}),
         _table("Recipe", {name: value for name, value in settings.items() if name not in _NOT_OF_RECIPE}),

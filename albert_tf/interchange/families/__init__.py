@@ -1,0 +1,21 @@
+"""How Hugging Face's transformers writes each family of encoders that ours can be: one class a family."""
+
+import importlib
+
+from albert_tf.config import AlbertConfig
+from albert_tf.families import FAMILIES
+from albert_tf.interchange.families.family import Family
+from albert_tf.interchange.foreign_config import is_bert
+
+
+def family_named(name: str) -> Family:
+    """Returns a family of `FAMILIES`."""
+    module, _, class_name = FAMILIES[name].converter.rpartition(".")
+    return getattr(importlib.import_module(module), class_name)(name)
+
+
+def family_of(config: AlbertConfig) -> Family:
+    """Returns the family that a model of ours is written as; a BERT is an ALBERT whose layers share nothing."""
+    if config.model_type != "albert":
+        return family_named(config.model_type)
+    return family_named("bert" if is_bert(config) else "albert")
