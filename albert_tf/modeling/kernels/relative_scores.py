@@ -28,16 +28,19 @@ class Distances(typing.NamedTuple):
 def relative_scores(query: tf.Tensor, key: tf.Tensor, distances: Distances) -> tf.Tensor:
     """Returns what is added to the products of queries and keys [B, N, S, head_size]: [B, N, S, S]."""
     scores = []
-    for pieces, others, picking in (
-        (query, distances.keys, "ibnm,ijm->bnij"),
-        (key, distances.queries, "jbnm,ijm->bnij"),
-    ):
-        if others is not None:
-            # Not `tf.matmul`: for a single head, oneDNN writes beyond a product that is broadcast.
-            products = tf.einsum("bnsd,nmd->sbnm", pieces, others)
-            count = products.shape[-1] or tf.shape(products)[-1]
-            scores.append(tf.einsum(picking, products, tf.one_hot(distances.places, count, dtype=products.dtype)))
+    if distances.keys is not None:
+        scores.append(_scores(query, distances.keys, distances.places, "bnst"))
+    if distances.queries is not None:
+        scores.append(_scores(key, distances.queries, tf.transpose(distances.places), "bnts"))
     return tf.add_n(scores)
+
+
+def _scores(pieces, others, places, axes):
+    """Returns the products of pieces [B, N, S, D] with those of others [N, M, D] that `places` [S, T] names, as axes."""
+    # Not `tf.matmul`: of a single head, oneDNN writes beyond a product whose second factor is repeated.
+    products = tf.einsum("bnsd,nmd->bnsm", pieces, others)
+    picks = tf.one_hot(places, products.shape[-1] or tf.shape(products)[-1], dtype=products.dtype)
+    return tf.einsum(f"bnsm,stm->{axes}", products, picks)
 
 
 def places_of_pairs(
