@@ -61,12 +61,11 @@ def attend(
 ) -> list[tf.Tensor]:
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
 
-    Plain operations add the scores of distances, if any; see `relative_scores`.
-
     That is a list of the context [B, R, H] and, not with the kernels, the probabilities [B, N, R, S]. Projections are
     what `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what `QueryKeyValue.products_and_biases` does.
     With the kernels the bias is [B, 1, S]; nothing is differentiated through it. The seed is int32 [2], None for no
-    dropout.
+    dropout. Of distances, which plain operations alone know, one or two more products are added, and all are divided by
+    sqrt(products * head_size).
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if kernel == PALLAS:
