@@ -1,6 +1,7 @@
 """The model's hyper-parameters, read from and written to the original ALBERT's JSON files."""
 
 import dataclasses
+import json
 import os
 import sys
 import typing
@@ -15,6 +16,8 @@ QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 NORM_POSITION_CHOICES = ("post", "pre")
+RELATIVE_ATTENTION_CHOICES = ("none", "c2p", "p2c", "p2c|c2p")
+NORM_REL_EBD_CHOICES = ("none", "layer_norm")
 LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied", "tied_bias")
 CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
@@ -30,6 +33,12 @@ _LATER_KEYS = (
     "norm_position",
     "language_model_head",
     "num_languages",
+    "relative_attention",
+    "position_buckets",
+    "max_relative_positions",
+    "share_att_key",
+    "norm_rel_ebd",
+    "position_biased_input",
     "num_entities",
     "entity_size",
     "entity_layer",
@@ -41,8 +50,12 @@ _LATER_KEYS = (
 # Keys that say something of entities.
 _OF_ENTITIES = [name for name in _LATER_KEYS if name.startswith("entity_")]
 
+# Keys that say how distances between pieces are told apart.
+_OF_DISTANCES = ("position_buckets", "max_relative_positions", "share_att_key", "norm_rel_ebd", "position_biased_input")
+
 # Whole numbers that may be 0.
 _MAY_BE_ZERO = ("type_vocab_size", "position_offset", "num_languages", "num_entities", *_OF_ENTITIES)
+_MAY_BE_ZERO += ("position_buckets", "max_relative_positions")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -105,6 +118,17 @@ class AlbertConfig:
             bias, as in XLM. The last two need E to be H.
         num_languages: Rows of a table of languages, of which each piece has one added, as in XLM (Conneau and Lample
             2019); 0 for no table. Pieces of which nothing is said are of language 0, the first.
+        relative_attention: What scores add for the distance of two pieces, as in DeBERTa (He et al. 2021): "c2p", the
+            query's product with a key of the distance; "p2c", the key's product with a query of the distance;
+            "p2c|c2p", both; or "none".
+        position_buckets: How many embeddings there are for distances to either side: one each for the nearer half, and
+            for further distances one for all between two steps of their logarithm, as in DeBERTa-v2. An even number, or
+            0 for one each.
+        max_relative_positions: The distance from which on all have one embedding; 0 for `max_position_embeddings`.
+        share_att_key: Whether queries and keys of distances come from the layers that those of pieces come from.
+        norm_rel_ebd: What embeddings of distances pass before they are used: "layer_norm" or "none".
+        position_biased_input: Whether embeddings of positions are added to those of pieces. Only `relative_attention`
+            can do without.
         num_entities: How many entities the model has vectors of, which it adds where a text mentions them; 0 for none.
             See `EntityFusion`.
         entity_size: Numbers in such a vector.
@@ -148,6 +172,12 @@ class AlbertConfig:
     norm_position: str = "post"
     language_model_head: str = "dense"
     num_languages: int = 0
+    relative_attention: str = "none"
+    position_buckets: int = 0
+    max_relative_positions: int = 0
+    share_att_key: bool = False
+    norm_rel_ebd: str = "none"
+    position_biased_input: bool = True
     num_entities: int = 0
     entity_size: int = 0
     entity_layer: int = 0
@@ -187,6 +217,8 @@ class AlbertConfig:
             ("model_type", [name for name in FAMILIES if name != "bert"]),
             ("classification_head", CLASSIFICATION_HEAD_CHOICES),
             ("norm_position", NORM_POSITION_CHOICES),
+            ("relative_attention", RELATIVE_ATTENTION_CHOICES),
+            ("norm_rel_ebd", NORM_REL_EBD_CHOICES),
             ("language_model_head", LANGUAGE_MODEL_HEAD_CHOICES),
         ):
             value = getattr(self, name)
@@ -207,7 +239,32 @@ class AlbertConfig:
                 "max_position_embeddings must be more than position_offset. Received: "
                 f"max_position_embeddings={self.max_position_embeddings}, position_offset={self.position_offset}"
             )
+        self._check_distances()
         self._check_entities()
+
+    def _check_distances(self):
+        if self.relative_attention == "none":
+            defaults = {field.name: field.default for field in dataclasses.fields(self)}
+            for name in _OF_DISTANCES:
+                if getattr(self, name) != defaults[name]:
+                    value = json.dumps(getattr(self, name))
+                    raise InputError(f"{name}={value} needs relative_attention. Received: relative_attention=none")
+            return
+        if self.is_causal:
+            raise InputError(
+                f"relative_attention={self.relative_attention} needs is_causal=false: keys and queries of distances "
+                "are not kept while a text is generated"
+            )
+        if self.attention_initializer == "neighbors" and not self.position_biased_input:
+            raise InputError(
+                "attention_initializer=neighbors finds neighbours by the positions that are added to pieces. "
+                "Received: position_biased_input=false"
+            )
+        if self.position_buckets % 2 or self.position_buckets >= 2 * (self.longest_distance - 1):
+            raise InputError(
+                "position_buckets must be even, and its half less than max_relative_positions - 1. Received: "
+                f"position_buckets={self.position_buckets}, max_relative_positions={self.longest_distance}"
+            )
 
     def _check_entities(self):
         for name in _OF_ENTITIES:
@@ -283,6 +340,11 @@ class AlbertConfig:
     def num_blocks(self) -> int:
         """How often blocks are applied, those inside of a layer counted one by one."""
         return self.num_hidden_layers * self.inner_group_num
+
+    @property
+    def longest_distance(self) -> int:
+        """The distance of two pieces from which on all have one embedding."""
+        return self.max_relative_positions or self.max_position_embeddings
 
     @property
     def longest_sequence(self) -> int:

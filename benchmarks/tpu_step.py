@@ -3,10 +3,12 @@
 python -m benchmarks.tpu_step
 python -m benchmarks.tpu_step --without=shared_weights,query_key_value,output_positions
 python -m benchmarks.tpu_step --by_tensor
+python -m benchmarks.tpu_step --albert_config_file=configs/deberta_base.json
 
 Base, AdamW, bfloat16, no dropout except where stated, for one v5e chip. All figures except the seconds are exact for a
 version of libtpu. `--without` compares our step with itself, each time without one of `albert_tf/modeling/kernels`.
-`--by_tensor` says which tensors our step moves, and where they lie.
+`--by_tensor` says which tensors our step moves, and where they lie. A model of `relative_attention` is
+compared with BERT and with itself where its relative scores are shifted, all of them as masked language models.
 """
 
 import collections
@@ -23,9 +25,11 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
+from albert_tf.modeling.kernels import plain_attention
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
+from albert_tf.modeling.kernels.relative_scores import Distances
 from albert_tf.modeling.kernels.shared_weights import weights_of
 from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
@@ -84,11 +88,32 @@ def every_position():
     return apply_blocks
 
 
+def shifted_scores(query: tf.Tensor, key: tf.Tensor, distances: Distances) -> tf.Tensor:
+    """Replaces `relative_scores`: products with all distances from S - 1 to -S, each row of which is shifted.
+
+    That is how Transformer-XL puts scores in their place (Dai et al. 2019, appendix B).
+    """
+    batch_size, num_heads, length, _ = query.shape
+    of_distance_0_and_less, of_distance_0_and_more = distances.places[0], distances.places[:, 0]
+
+    def shifted(pieces, others, first, then):
+        places = tf.concat([first[::-1], then[1:], then[-1:]], axis=0)
+        others = tf.einsum("cm,nmd->ncd", tf.one_hot(places, others.shape[1], dtype=others.dtype), others)
+        flat = tf.reshape(tf.einsum("bnsd,ncd->bnsc", pieces, others), [batch_size, num_heads, -1])
+        rows = tf.reshape(flat[..., length - 1 : 2 * length**2 - 1], [batch_size, num_heads, length, 2 * length - 1])
+        return rows[..., :length]
+
+    to_positions = shifted(query, distances.keys, of_distance_0_and_more, of_distance_0_and_less)
+    from_positions = shifted(key, distances.queries, of_distance_0_and_less, of_distance_0_and_more)
+    return to_positions + tf.linalg.matrix_transpose(from_positions)
+
+
 def leave_out(kernel: str) -> contextlib.AbstractContextManager:
     """Replaces a kernel with what would stand there without it."""
     return {
         "shared_weights": lambda: mock.patch.object(encoder, "read_once", read_in_every_block),
         "query_key_value": lambda: mock.patch.object(QueryKeyValue, "products_and_biases", three_products()),
+        "relative_scores": lambda: mock.patch.object(plain_attention, "relative_scores", shifted_scores),
         "output_positions": lambda: mock.patch.object(encoder.AlbertEncoder, "_apply_blocks", every_position()),
     }[kernel]()
 
@@ -101,7 +126,9 @@ def compile_without(config: AlbertConfig, kernel: str) -> CompiledStep:
 
 def objective(config: AlbertConfig) -> Objective:
     """Returns what is learnt."""
-    return make_objective("albert", config, masking=MaskingOptions(FLAGS.max_predictions_per_seq))
+    return make_objective(
+        "albert" if config.pooler else "roberta", config, masking=MaskingOptions(FLAGS.max_predictions_per_seq)
+    )
 
 
 def compile_keras_hub(config: AlbertConfig) -> CompiledStep:
@@ -133,6 +160,21 @@ def main(_):
             {
                 "albert_tf": lambda: peer,
                 **{f"without {name}": lambda name=name: compile_without(config, name) for name in FLAGS.without},
+            },
+        )
+        return
+    if config.relative_attention != "none":
+        bert = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", "bert_base.json"))
+        bert = bert.replace(hidden_act=config.hidden_act, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        bert = bert.replace(pooler=False)
+        peer = compile_ours(bert, attention="plain")
+        print_steps(
+            peer,
+            {
+                "BERT, --attention=plain": lambda: peer,
+                "BERT": lambda: compile_ours(bert),
+                "albert_tf": lambda: compile_ours(config),
+                "shifted scores": lambda: compile_without(config, "relative_scores"),
             },
         )
         return

@@ -218,6 +218,31 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
         assert message in error_of(AlbertConfig.from_dict, tiny_keys(max_position_embeddings=66, **{name: value}))
 
 
+def test_keys_of_distances_are_checked_and_written_only_where_they_are_used():
+    keys = {"position_buckets": 8, "max_relative_positions": 12, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
+    keys |= {"position_biased_input": False}
+    assert not ({"relative_attention"} | keys.keys()) & AlbertConfig.from_dict(tiny_keys()).to_dict().keys()
+    for name, value in keys.items():
+        message = error_of(AlbertConfig.from_dict, tiny_keys(**{name: value}))
+        assert message == f"{name}={json.dumps(value)} needs relative_attention. Received: relative_attention=none"
+    keys["relative_attention"] = "p2c|c2p"
+    config = AlbertConfig.from_dict(tiny_keys(**keys))
+    assert AlbertConfig.from_dict(config.to_dict()) == config and config.longest_distance == 12
+    assert config.replace(max_relative_positions=0).longest_distance == 512
+    for changes, message in (
+        ({"relative_attention": "p2p"}, "relative_attention must be one of none, c2p, p2c, p2c|c2p"),
+        ({"norm_rel_ebd": "batch_norm"}, "norm_rel_ebd must be one of none, layer_norm"),
+        ({"position_buckets": 7}, "position_buckets must be even, and its half less than max_relative_positions - 1"),
+        ({"position_buckets": 22}, "Received: position_buckets=22, max_relative_positions=12"),
+        ({"is_causal": True}, "relative_attention=p2c|c2p needs is_causal=false"),
+        (
+            {"attention_initializer": "neighbors", "position_initializer": "sinusoidal"},
+            "attention_initializer=neighbors finds neighbours by the positions that are added to pieces",
+        ),
+    ):
+        assert message in error_of(AlbertConfig.from_dict, tiny_keys(**{**keys, **changes}))
+
+
 @pytest.mark.parametrize(("pieces", "pad_id"), [(["[CLS]", "[PAD]", "[UNK]"], 1), (["[PAD]", "[CLS]", "[UNK]"], 0)])
 def test_vocabulary_must_have_the_padding_that_positions_are_counted_by(pieces, pad_id):
     config = AlbertConfig.from_dict(tiny_keys(vocab_size=3, position_offset=pad_id + 1))

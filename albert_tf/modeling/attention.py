@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf.compilation.target import is_compiled_whole
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.disentangled_attention import DistanceProjections
 from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import CUDNN, PALLAS, PLAIN, attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
@@ -25,7 +26,7 @@ class SelfAttention(ConfiguredLayer):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2); `neighbors` is what query and key begin as.
 
     Queries, keys and values are one product on a CPU or GPU if `is_one_product`, which pays where their kernels are put
-    together less often than they are used.
+    together less often than they are used. With `relative_attention` it is disentangled.
     """
 
     def __init__(
@@ -48,6 +49,9 @@ class SelfAttention(ConfiguredLayer):
         self.value = linear("value")
         self.output_dense = linear("output_dense", stddev=residual_range(config))
         self.layer_norm = LayerNorm(hidden_size, config.layer_norm_eps, dtype=policy)
+        self.distances = None
+        if config.relative_attention != "none":
+            self.distances = DistanceProjections(config, dtype=policy)
         # One product for all three, in the order of columns that plain operations and flash kernels want.
         query_key_value = [self.query, self.key, self.value]
         self._plain_projections = QueryKeyValue(query_key_value, hidden_size)
@@ -65,6 +69,7 @@ class SelfAttention(ConfiguredLayer):
         document_ids=None,
         kernel=PLAIN,
         output_attentions=False,
+        relative=None,
     ):
         """Attends.
 
@@ -77,18 +82,21 @@ class SelfAttention(ConfiguredLayer):
             document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
             kernel: What computes it; see `choose_kernel`.
             output_attentions: Whether to return the probabilities, too.
+            relative: What `RelativeEmbeddings` returns, in a model that has them.
 
         Returns:
             `compute_dtype` [B, S, H], or [B, P, H]; if asked for, with the probabilities [B, N, S, S], or [B, N, P, S],
             after dropout.
         """
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
-        residual = select_positions(hidden_states, output_positions)
+        residual = queries = select_positions(hidden_states, output_positions)
         if self._norm_is_first:
             hidden_states = self.layer_norm(hidden_states)
             queries = select_positions(hidden_states, output_positions)
-        else:
-            queries = residual
+        seen_from, distances = output_positions, None
+        if relative is not None:  # distances are known of all pairs alone
+            queries, seen_from = hidden_states, None
+            distances = self.distances.project(relative, self._projections(kernel), dropout_seed)
         projections = self._projections(kernel)
         project = projections.products_and_biases if kernel == PALLAS else projections
         query_key_value = project(queries, hidden_states)
@@ -96,14 +104,18 @@ class SelfAttention(ConfiguredLayer):
             kernel = PLAIN  # cuDNN's knows causal masks for all positions alone
         context, *probs = attend(
             query_key_value,
-            visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
+            visible_keys(attention_bias, document_ids, self._config.is_causal, seen_from),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,
             kernel,
             self._rematerializes,
             output_attentions,
+            distances,
         )
+        if relative is not None and output_positions is not None:
+            context = select_positions(context, output_positions)
+            probs = [tf.gather(each, output_positions, axis=2, batch_dims=1) for each in probs]
         hidden_states = self._add(residual, context, output_seed)
         return (hidden_states, *probs) if output_attentions else hidden_states
 
@@ -138,7 +150,8 @@ class SelfAttention(ConfiguredLayer):
 
     def parts(self, kernel: str) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""
-        return [*self._projections(kernel).parts(), self.output_dense, self.layer_norm]
+        of_distances = [] if self.distances is None else self.distances.parts()
+        return [*self._projections(kernel).parts(), *of_distances, self.output_dense, self.layer_norm]
 
     def _projections(self, kernel):
         if kernel == PALLAS:
@@ -203,11 +216,11 @@ class Block:
     def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
 
-        Takes states [B, S, H], `attention_bias` and `document_ids` as for `SelfAttention`, a seed int32 [2] or None for
-        each sub-layer, and the weights of `parts`.
+        Takes states [B, S, H], `attention_bias`, `document_ids` and `relative` as for `SelfAttention`, a seed int32 [2]
+        or None for each sub-layer, and the weights of `parts`.
         """
         attention_seed, feed_forward_seed = seeds
-        attention_bias, document_ids = sees
+        attention_bias, document_ids, relative = sees
         with using(self.parts(), weights):
             attended = self._attention(
                 hidden_states,
@@ -217,6 +230,7 @@ class Block:
                 document_ids,
                 kernel=self._kernel,
                 output_attentions=self._output_attentions,
+                relative=relative,
             )
             hidden_states, *probs = attended if self._output_attentions else [attended]
             return [self._feed_forward(hidden_states, feed_forward_seed), *probs]

@@ -5,6 +5,7 @@ import os
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.kernels.attention import suited_attention
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.modeling.layers import named_variables, with_albert_config
@@ -22,6 +23,7 @@ class AlbertModel(tf.keras.Model):
 
     Raises:
         ValueError: There is no such `remat` or `attention`.
+        InputError: There are no kernels for such a model, and `attention` is "flash".
     """
 
     _ids_rank = 2  # the number of dimensions of input_ids
@@ -37,7 +39,7 @@ class AlbertModel(tf.keras.Model):
             raise ValueError(f"attention must be one of {', '.join(ATTENTION_CHOICES)}. Received: {attention}")
         self.config = config
         self._remat = remat
-        self._attention = attention
+        self._attention = suited_attention(attention, config)
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike, verbose: bool = True, **options) -> "AlbertModel":

@@ -28,12 +28,13 @@ class AlbertEmbeddings(ConfiguredLayer):
         if config.num_languages:
             shape = [config.num_languages, size]
             self.language_embeddings = self.add_parameter("language_embeddings", shape, stddev)
-        is_sinusoidal = config.position_initializer == "sinusoidal"
-        self.position_embeddings = self.add_parameter(
-            "position_embeddings",
-            [config.max_position_embeddings, size],
-            sinusoidal_positions if is_sinusoidal else stddev,
-        )
+        self.position_embeddings = None
+        if config.position_biased_input:
+            self.position_embeddings = self.add_parameter(
+                "position_embeddings",
+                [config.max_position_embeddings, size],
+                sinusoidal_positions if config.position_initializer == "sinusoidal" else stddev,
+            )
         self.layer_norm = None
         if config.norm_position == "post":
             self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
@@ -57,17 +58,8 @@ class AlbertEmbeddings(ConfiguredLayer):
             embeddings += self._segments(segment_ids)
         if self.language_embeddings is not None:
             embeddings += self._languages(language_ids)
-        position_table = tf.convert_to_tensor(self.position_embeddings)
-        first = self._config.position_offset
-        if position_ids is None and first and input_ids is not None:
-            position_ids = positions_of_pieces(input_ids, first)
-            if input_ids.shape[1] is None:  # a gather beyond the table is an error on CPUs alone
-                tf.debugging.assert_less_equal(tf.shape(input_ids)[1], self._config.longest_sequence)
-        if position_ids is None:
-            position = position_table[first : first + (segment_ids.shape[1] or tf.shape(segment_ids)[1])]
-        else:
-            position = tf.gather(position_table, position_ids)
-        embeddings += position
+        if self.position_embeddings is not None:
+            embeddings += self._positions(input_ids, segment_ids, position_ids)
         if self.layer_norm is not None:
             embeddings = self.layer_norm(embeddings)
         return dropout(tf.cast(embeddings, self.compute_dtype), self._config.hidden_dropout_prob, dropout_seed)
@@ -83,6 +75,18 @@ class AlbertEmbeddings(ConfiguredLayer):
         """Returns what languages add, float32 [B, S, E], or [E] of the first one."""
         table = tf.convert_to_tensor(self.language_embeddings)
         return table[0] if language_ids is None else _rows_of_small_table(language_ids, table)
+
+    def _positions(self, input_ids, segment_ids, position_ids):
+        """Returns what positions add, float32 [B, S, E], or [S, E] where they are 0 to S - 1."""
+        table = tf.convert_to_tensor(self.position_embeddings)
+        first = self._config.position_offset
+        if position_ids is None and first and input_ids is not None:
+            position_ids = positions_of_pieces(input_ids, first)
+            if input_ids.shape[1] is None:  # a gather beyond the table is an error on CPUs alone
+                tf.debugging.assert_less_equal(tf.shape(input_ids)[1], self._config.longest_sequence)
+        if position_ids is None:
+            return table[first : first + (segment_ids.shape[1] or tf.shape(segment_ids)[1])]
+        return tf.gather(table, position_ids)
 
     def words(self, input_ids, inputs_embeds=None):
         """Returns the word embeddings alone, float32 [B, S, E]; arguments as for `call`."""

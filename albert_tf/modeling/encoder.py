@@ -6,6 +6,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.attention import Block, FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.disentangled_attention import RelativeEmbeddings
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
@@ -34,6 +35,7 @@ class AlbertEncoder(AlbertModel):
 
     Raises:
         ValueError: There is no such `remat` or `attention`.
+        InputError: There are no kernels for such a model, and `attention` is "flash".
     """
 
     _checkpoint_prefix = "encoder/"
@@ -68,6 +70,9 @@ class AlbertEncoder(AlbertModel):
             for number in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
+        self.relative_embeddings = None
+        if config.relative_attention != "none":
+            self.relative_embeddings = RelativeEmbeddings(config, dtype=policy)
         self.entity_fusion = EntityFusion(config, dtype=policy) if config.num_entities else None
         self.last_layer_norm = None
         if config.norm_position == "pre":
@@ -145,7 +150,8 @@ class AlbertEncoder(AlbertModel):
             inputs.get("language_ids"),
         )
         blocks = [self._block(number, kernel, output_attentions) for number in range(num_blocks)]
-        sees = attention_bias, inputs.get("document_ids")
+        relative = None if self.relative_embeddings is None else self.relative_embeddings(hidden_states)
+        sees = attention_bias, inputs.get("document_ids"), relative
         entity_ids = self._find_entities(inputs)
         hidden_states, attentions = self._apply_blocks(
             blocks, hidden_states, sees, block_seeds, output_positions, entity_ids
@@ -225,6 +231,7 @@ class AlbertEncoder(AlbertModel):
         return [
             (self.embeddings, ids, ids),
             *([] if mapping is None else [(mapping, self._symbol(None, self.config.embedding_size))]),
+            *([] if self.relative_embeddings is None else [(self.relative_embeddings, states)]),
             *((layer, states, bias) for layer in self.attention_layers),
             *((layer, states) for layer in self.feed_forward_layers),
             *([] if self.entity_fusion is None else [(self.entity_fusion, states, ids)]),

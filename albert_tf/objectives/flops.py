@@ -5,6 +5,7 @@ operations, and a training step takes each product once forward and twice backwa
 """
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.kernels.relative_scores import num_distances
 
 TRAINING_FLOPS_PER_PRODUCT = 3 * 2
 
@@ -17,15 +18,23 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
         S (E H + (L - 1) (4 H^2 + 2 H I + 2 S H) + 2 H^2) + R (2 H^2 + 2 H I + 2 S H)
 
-    because the last block computes only keys and values for all positions, and the rest for those that are read. With
-    vectors of F numbers of entities, S (2 H + F) H are added.
+    because the last block computes only keys and values for all positions, and the rest for those that are read; where
+    there are none, it is not applied. With vectors of F numbers of entities, S (2 H + F) H are added. With
+    `relative_attention` the last block attends from all positions, and once or twice each position is multiplied with M
+    distances, M H; putting scores in their place, and what is made of distances once a batch, is not counted.
     """
     hidden, blocks = config.hidden_size, config.num_hidden_layers * config.inner_group_num
     keys_and_values = 2 * hidden**2
     rest_of_a_position = 2 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * max_seq_length * hidden
+    if config.relative_attention != "none":
+        attending = hidden**2 + 2 * max_seq_length * hidden
+        rest_of_a_position -= attending
+        num_terms = len(config.relative_attention.split("|"))
+        keys_and_values += attending + num_terms * min(num_distances(config), 2 * max_seq_length) * hidden
     mapping = 0 if config.embedding_size == hidden else config.embedding_size * hidden
     fusion = hidden * (2 * hidden + config.entity_size) if config.num_entities else 0
-    every_position = mapping + fusion + (blocks - 1) * rest_of_a_position + blocks * keys_and_values
+    every_position = mapping + fusion + (blocks - 1) * rest_of_a_position
+    every_position += (blocks if positions_read else blocks - 1) * keys_and_values
     return max_seq_length * every_position + positions_read * rest_of_a_position
 
 

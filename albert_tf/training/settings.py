@@ -16,7 +16,7 @@ from albert_tf.settings import LOGARITHMIC, MODEL, RARE, TRAINING, Settings, fre
 # Parts of an encoder as `layer_rate_factors` sees them.
 # Of the main model, or of a further one, whose name stands before.
 _OF_BLOCK = re.compile(r"(?:\w+/)?encoder/(?:attention|feed_forward)_layers/(\d+)/")
-_BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/embedding(?:s|_hidden_mapping_in)/")
+_BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/(?:embedding(?:s|_hidden_mapping_in)|relative_embeddings)/")
 
 LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 

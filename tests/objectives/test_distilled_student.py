@@ -97,6 +97,11 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
         ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number. Received: nan"),
         ({"num_languages": 2}, {}, "can't read models with num_languages=2, such as the student"),
+        (
+            {"relative_attention": "c2p", "num_attention_heads": 3, "hidden_size": 12},
+            {"distillation": "layers"},
+            "compares products of queries and keys, and scores of a model with relative_attention are more than these",
+        ),
         ({"is_causal": True, "pooler": False}, {}, "those of the student see only what comes before them"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
     ],

@@ -80,6 +80,16 @@ def test_next_pieces_are_predicted_at_every_position():
     assert flops_of_an_example(tied, S) == FORWARD_AND_BACKWARD * (encoder + product(S, 768, 30000))
 
 
+def test_disentangled_attention_multiplies_all_positions_with_distances():
+    config = BASE.replace(relative_attention="p2c|c2p", position_buckets=128, pooler=False)
+    every_block = base_block(S, S) + 2 * 12 * product(S, 64, 256)
+    last_block = every_block - product(S - P - 1, 768, 768) - 2 * product(S - P - 1, 768, 3072)
+    masked_lm = product(P, 768, 128) + product(P, 128, 30000)
+    forward = product(S, 128, 768) + 11 * every_block + last_block + masked_lm
+    objective = make_objective("roberta", config, masking=MaskingOptions(P))
+    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
+
+
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):

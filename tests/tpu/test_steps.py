@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 
 import pytest
 import tensorflow as tf
@@ -209,6 +210,34 @@ def test_gpt_compiles_and_counts_right():
     step = compiled(config, "causal", 8, 128, attention="plain")
     counted = counted_flops("causal", config)
     assert counted <= step.flops < 1.1 * counted
+
+
+DISENTANGLED = {
+    "relative_attention": "p2c|c2p",
+    "position_buckets": 64,
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "pooler": False,
+    "type_vocab_size": 0,
+}
+
+
+def test_disentangled_attention_compiles_and_gathers_nothing_for_pairs_of_pieces():
+    config = SMALL.replace(num_hidden_layers=2, **DISENTANGLED)
+    step = compiled(config, "roberta", 8, 128)
+    assert not re.search(r"\[8,2,128,128\]\S* (?:gather|scatter|dynamic-slice)\(", step.text)
+    # Putting scores in their place is a product, too, which is not counted.
+    placing = 4 * 2 * 2 * 8 * config.num_attention_heads * 128 * 128 * 128
+    counted = counted_flops("roberta", config)
+    assert counted + placing <= step.flops < 1.1 * (counted + placing)
+    plain = compiled(SMALL.replace(num_hidden_layers=2, pooler=False), "roberta", 8, 128, attention="plain")
+    assert step.bytes_accessed < 1.7 * plain.bytes_accessed
+
+
+def test_replaced_tokens_compile_with_disentangled_attention():
+    config = SMALL.replace(num_hidden_layers=2, **DISENTANGLED)
+    assert compiled(config, "electra", 8, 128, turned_on=("disentangled_embeddings",)).temporary_bytes > 0
 
 
 # The base step of BERT is ALBERT's with other weights in each layer.

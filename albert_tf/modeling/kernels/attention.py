@@ -6,15 +6,29 @@ python -m benchmarks.tpu_step        (bytes, memory and operations of each)
 import tensorflow as tf
 
 from albert_tf.compilation.target import runs_cudnn_attention
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, cudnn_attention, find_obstacle
 from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 from albert_tf.modeling.kernels.plain_attention import context_and_probabilities, plain_attention
+from albert_tf.modeling.kernels.relative_scores import Distances
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 # Those of `flash_attention`, on a TPU; and that of `cudnn_attention`, on a GPU.
 PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"
+
+
+def suited_attention(attention: str, config: AlbertConfig) -> str:
+    """Returns "plain" where no kernel computes a model's attention, else what is asked for; refuses "flash" there."""
+    if config.relative_attention == "none":
+        return attention
+    if attention == "flash":
+        raise InputError(
+            "`attention=flash` has no kernel for the distances between pieces that a model of relative_attention="
+            f"{config.relative_attention} reads; use `attention=auto`"
+        )
+    return "plain"
 
 
 def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
@@ -43,13 +57,15 @@ def attend(
     kernel: str = PLAIN,
     rematerializes: bool = False,
     output_attentions: bool = False,
+    distances: Distances | None = None,
 ) -> list[tf.Tensor]:
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
 
     That is a list of the context [B, R, H] and, not with the kernels, the probabilities [B, N, R, S]. Projections are
     what `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what `QueryKeyValue.products_and_biases` does.
     With the kernels the bias is [B, 1, S]; nothing is differentiated through it. The seed is int32 [2], None for no
-    dropout.
+    dropout. Of distances, which plain operations alone know, one or two more products are added, and all are divided by
+    sqrt(products * head_size).
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if kernel == PALLAS:
@@ -57,11 +73,8 @@ def attend(
     if kernel == CUDNN:
         return [cudnn_attention(projections, visible, head_size)]
 
-    def plain(*arguments):
-        return (
-            context_and_probabilities(*arguments, **options)
-            if output_attentions
-            else [plain_attention(*arguments, **options)]
-        )
+    def plain(projections, visible, seed, distances):
+        arguments = {"projections": projections, "visible": visible, "seed": seed, "distances": distances, **options}
+        return context_and_probabilities(**arguments) if output_attentions else [plain_attention(**arguments)]
 
-    return (rematerialize(plain) if rematerializes else plain)(projections, visible, seed)
+    return (rematerialize(plain) if rematerializes else plain)(projections, visible, seed, distances)

@@ -9,27 +9,30 @@ import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused
 from albert_tf.modeling.kernels.dropout import dropout
+from albert_tf.modeling.kernels.relative_scores import Distances, relative_scores
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys, bias_of
 
 
 def plain_attention(
-    projections: list[tf.Tensor], visible: VisibleKeys, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+    projections: list[tf.Tensor],
+    visible: VisibleKeys,
+    seed: tf.Tensor | None,
+    head_size: int,
+    dropout_rate: float,
+    distances: Distances | None = None,
 ) -> tf.Tensor:
     """Returns the mean of the values that each head's queries see, [B, R, H].
 
     Projections are queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two, side by
-    side [B, S, 2 H] or one by one. Nothing is differentiated through what is visible; no seed is no dropout.
+    side [B, S, 2 H] or one by one. Nothing is differentiated through what is visible; no seed is no dropout. With
+    distances R is S.
     """
-    return context_and_probabilities(projections, visible, seed, head_size, dropout_rate)[0]
+    return context_and_probabilities(projections, visible, seed, head_size, dropout_rate, distances)[0]
 
 
-def context_and_probabilities(projections, visible, seed, head_size, dropout_rate) -> list[tf.Tensor]:
+def context_and_probabilities(projections, visible, seed, head_size, dropout_rate, distances=None) -> list[tf.Tensor]:
     """Returns what `plain_attention` does, and the probabilities [B, N, R, S], some of them dropped."""
-    hidden_size = sum(projection.shape[-1] for projection in projections) // 3
-    query, key, value = (
-        heads for projection in projections for heads in split_heads(projection, hidden_size, head_size)
-    )
-    return attend_by_heads(query, key, value, visible, seed, dropout_rate)
+    return attend_by_heads(*heads_of(projections, head_size), visible, seed, dropout_rate, distances)
 
 
 def attend_by_heads(
@@ -39,17 +42,27 @@ def attend_by_heads(
     visible: VisibleKeys,
     seed: tf.Tensor | None = None,
     dropout_rate: float = 0.0,
+    distances: Distances | None = None,
 ) -> list[tf.Tensor]:
     """Returns the mean of the values that queries see, [B, R, H], and the probabilities, [B, N, R, S].
 
     Takes queries [B, N, R, head_size], keys and values [B, N, S, head_size], and the rest as `plain_attention` does.
     """
     num_heads, head_size = query.shape[1], query.shape[-1]
-    scores = tf.matmul(query, key, transpose_b=True)
-    probs = _scaled_softmax(scores, head_size**-0.5, visible)
+    scores, num_terms = tf.matmul(query, key, transpose_b=True), 1
+    if distances is not None:
+        scores += relative_scores(query, key, distances)
+        num_terms += distances.num_terms
+    probs = _scaled_softmax(scores, (num_terms * head_size) ** -0.5, visible)
     probs = dropout(probs, dropout_rate, seed)
     context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
     return [tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], num_heads * head_size]), probs]
+
+
+def heads_of(projections: list[tf.Tensor], head_size: int) -> list[tf.Tensor]:
+    """Returns queries, keys and values of projections as for `plain_attention`, each [B, N, S, head_size]."""
+    hidden_size = sum(projection.shape[-1] for projection in projections) // 3
+    return [heads for projection in projections for heads in split_heads(projection, hidden_size, head_size)]
 
 
 def split_heads(projection: tf.Tensor, hidden_size: int, head_size: int) -> list[tf.Tensor]:

@@ -129,10 +129,7 @@ class Relations(Lesson):
 
         number = _layer(self.settings, teacher)
         below = teacher.replace(num_hidden_layers=number + 1, num_hidden_groups=1, inner_group_num=1)
-        # Its queries, keys and values are counted above.
-        keys_and_values = 2 * max_seq_length * teacher.hidden_size**2
-        taught = encoder_products(below, max_seq_length, 0) - keys_and_values + of_layer(teacher.hidden_size)
-        return of_layer(config.hidden_size), taught
+        return of_layer(config.hidden_size), encoder_products(below, max_seq_length, 0) + of_layer(teacher.hidden_size)
 
     def _num_heads(self, config: AlbertConfig, teacher: AlbertConfig) -> int:
         """Returns the number of relation heads, which divides both widths."""
@@ -257,6 +254,11 @@ class Layers(Lesson):
 
     def check(self, config, teacher, source):
         check_equal("layers", {"num_attention_heads": "heads"}, config, teacher, source)
+        if (config.relative_attention, teacher.relative_attention) != ("none", "none"):
+            raise InputError(
+                "`distillation=layers` compares products of queries and keys, and scores of a model with "
+                "relative_attention are more than these; use `distillation=relations`"
+            )
         if teacher.num_blocks % config.num_blocks:
             raise InputError(
                 "`distillation=layers` needs a teacher whose number of layers is a multiple of the student's, which is "

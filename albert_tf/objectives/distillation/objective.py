@@ -208,8 +208,6 @@ class Distillation(Objective):
         if self._masked_lm and not read:
             read = 1 + batch_spec["masked_lm_positions"].shape[1]
         learnt = encoder_products(self.config, length, read)
-        if not read:  # nor are keys and values of the last block, which is not applied
-            learnt -= 2 * length * self.config.hidden_size**2
         learnt += self._masked_lm.products(batch_spec) if self._masked_lm else 0
         compared, taught = self._lesson.products(self.config, self.teacher_config, length)
         return batch_size * (TRAINING_FLOPS_PER_PRODUCT * (learnt + compared) + _FORWARD_FLOPS_PER_PRODUCT * taught)
@@ -256,7 +254,9 @@ def _check_model(config, whose):
 def _unreached(encoder):
     """Returns what the names begin with of what comes after the last queries, keys and values, and nowhere before."""
     *before, (attention, feed_forward) = map(encoder.sub_layers_of, range(encoder.config.num_blocks))
-    names, parts = [], ["output_dense"]
+    names, parts = [], ["output_dense", "distances"]
+    if not before:
+        names.append("encoder/relative_embeddings/")
     if encoder.config.norm_position == "post":
         parts.append("layer_norm")
     else:

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.modeling.kernels.attention import suited_attention
 from albert_tf.modeling.kernels.attention_check import attention_functions, cudnn_functions, find_fault
 from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, find_obstacle
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
@@ -15,6 +16,7 @@ def check_attention(
     strategy: tf.distribute.Strategy, attention: str, config: AlbertConfig, max_seq_lengths: list[int]
 ) -> None:
     """Checks that a kind of attention suits the device, the model and the sequences, before anything is traced."""
+    attention = suited_attention(attention, config)
     head_size = config.hidden_size // config.num_attention_heads
     with strategy.scope():
         for max_seq_length in max_seq_lengths:
@@ -36,6 +38,7 @@ def choose_attention(
     kind of batch, the length of its sequences and how many positions of them are read. An InputError if what is asked
     for does not suit the device, the model or the sequences, or doesn't work.
     """
+    attention = suited_attention(attention, config)
     if attention != "plain" and is_of_gpus(strategy):
         obstacle = _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents)
         return _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle)

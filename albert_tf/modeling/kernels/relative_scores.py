@@ -1,0 +1,87 @@
+"""What disentangled attention adds to scores for the distance of two pieces (DeBERTa; He et al. 2021, section 3.1).
+
+Each piece is multiplied with all distances that occur, and a product with constant one-hot rows puts the numbers in
+their places: a gather for each pair of pieces is slow on a TPU, and its gradient, a scatter, slower. To shift rows into
+place, as Transformer-XL does (Dai et al. 2019, appendix B), takes 0.74 of the operations of base's step, and 1.72 of
+the bytes.
+
+python -m benchmarks.tpu_step --albert_config_file=configs/deberta_base.json
+"""
+
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+
+
+class Distances(typing.NamedTuple):
+    """What heads make of M embeddings of distances, and which of these belongs to which pair of pieces."""
+
+    queries: tf.Tensor | None  # [N, M, head_size], to be multiplied with keys: position to content
+    keys: tf.Tensor | None  # [N, M, head_size], to be multiplied with queries: content to position
+    places: tf.Tensor  # int32 [S, S], the number of the embedding for each query and key
+
+    @property
+    def num_terms(self) -> int:
+        """How many products are added to that of query and key."""
+        return (self.queries is not None) + (self.keys is not None)
+
+
+def relative_scores(query: tf.Tensor, key: tf.Tensor, distances: Distances) -> tf.Tensor:
+    """Returns what is added to the products of queries and keys [B, N, S, head_size]: [B, N, S, S]."""
+    scores = []
+    if distances.keys is not None:
+        scores.append(_scores(query, distances.keys, distances.places, "bnst"))
+    if distances.queries is not None:
+        scores.append(_scores(key, distances.queries, tf.transpose(distances.places), "bnts"))
+    return tf.add_n(scores)
+
+
+def _scores(pieces, others, places, axes):
+    """Returns products of pieces [B, N, S, D] with those of others [N, M, D] that `places` [S, T] names, as `axes`."""
+    # Not `tf.matmul`: of a single head, oneDNN writes beyond a product whose second factor is repeated.
+    products = tf.einsum("bnsd,nmd->bnsm", pieces, others)
+    picks = tf.one_hot(places, products.shape[-1] or tf.shape(products)[-1], dtype=products.dtype)
+    return tf.einsum(f"bnsm,stm->{axes}", products, picks)
+
+
+def places_of_pairs(
+    length: int | tf.Tensor, config: AlbertConfig
+) -> tuple[int | tf.Tensor, int | tf.Tensor, np.ndarray | tf.Tensor]:
+    """Returns which of `rows_of_distances` occur among pieces of a length: the first, the last, and that of each pair.
+
+    The last are int32 [S, S], query by key, counted from the first one; constants for a length that is known.
+    """
+    rows, longest = rows_of_distances(config), config.longest_distance
+    if isinstance(length, int):
+        positions, clip, take = np.arange(length), np.clip, np.take
+    else:
+        positions, clip, take = tf.range(length), tf.clip_by_value, tf.gather
+    distances = positions[:, None] - positions
+    found = take(rows, clip(distances, -longest, longest) + longest)
+    first, last = found[0, -1], found[-1, 0]
+    return first, last, found - first
+
+
+def rows_of_distances(config: AlbertConfig) -> np.ndarray:
+    """Returns the row of the table for distances from -longest to longest, int32; further ones have the same as these.
+
+    With k `position_buckets` the first k / 2 to either side have one each, and others the next k / 2 by their logarithm
+    (`make_log_bucket_position` of microsoft/DeBERTa).
+    """
+    longest = config.longest_distance
+    buckets = distances = np.arange(-longest, longest + 1)
+    half = config.position_buckets // 2
+    if half:
+        sizes = np.maximum(np.abs(distances), half)
+        steps = np.ceil(np.log(sizes / half) / np.log((longest - 1) / half) * (half - 1))
+        buckets = np.where(sizes == half, distances, np.sign(distances) * (half + steps))
+    span = num_distances(config) // 2
+    return np.clip(buckets + span, 0, 2 * span - 1).astype(np.int32)
+
+
+def num_distances(config: AlbertConfig) -> int:
+    """Returns how many rows the table of distances has."""
+    return 2 * (config.position_buckets or config.longest_distance)
