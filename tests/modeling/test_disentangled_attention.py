@@ -23,6 +23,7 @@ from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tpu.steps import zeros
 from albert_tf.training.devices.attention_choice import choose_attention
+from albert_tf.training.settings import layer_rate_factors
 
 TOLERANCE = 1e-5
 
@@ -320,6 +321,11 @@ def test_model_has_no_table_of_positions_that_it_does_not_add():
     assert "encoder/embeddings/position_embeddings" not in {f"encoder/{name}" for name in names}
     own = set(named_variables(AlbertEncoder(BASE.replace(share_att_key=False, relative_attention="c2p")))) - names
     assert own == {f"attention_layers/{n}/distances/key/{part}" for n in range(2) for part in ("kernel", "bias")}
+
+
+def test_table_of_distances_lies_below_all_blocks():
+    factors = layer_rate_factors(named_variables(AlbertForPreTraining(BASE)), 0.5)
+    assert factors["encoder/relative_embeddings/table"] == factors["encoder/embeddings/word_embeddings"] == 0.5**3
 
 
 def test_replaced_tokens_are_learnt_with_disentangled_embeddings():

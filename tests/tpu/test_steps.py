@@ -231,8 +231,7 @@ def test_disentangled_attention_compiles_and_gathers_nothing_for_pairs_of_pieces
     placing = 4 * 2 * 2 * 8 * config.num_attention_heads * 128 * 128 * 128
     counted = counted_flops("roberta", config)
     assert counted + placing <= step.flops < 1.1 * (counted + placing)
-    plain = compiled(SMALL.replace(num_hidden_layers=2, pooler=False), "roberta", 8, 128, attention="plain")
-    assert step.bytes_accessed < 1.7 * plain.bytes_accessed
+    assert step.bytes_accessed < 242e6
 
 
 def test_replaced_tokens_compile_with_disentangled_attention():
