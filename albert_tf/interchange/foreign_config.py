@@ -69,7 +69,7 @@ DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = (
     *("model_type", "position_offset", "pooler", "classification_head", "norm_position", "language_model_head"),
-    "num_languages",
+    *("num_languages", "relative_attention"),
 )
 # Fields of ours that other libraries have no name for. They read over them, and we find them again.
 OWN_FIELDS = (

@@ -97,6 +97,11 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
             "can't express num_languages=2 of a model of model_type=albert: its models have num_lang",
         ),
         (
+            {"relative_attention": "p2c|c2p"},
+            None,
+            r"can't express relative_attention=p2c\|c2p of a model of model_type=albert: its models have relative_",
+        ),
+        (
             {"embedding_size": 16, **family_named("xlm").always},
             None,
             "can't express intermediate_size=16 of a model of model_type=xlm: its models have intermediate_size=64",
