@@ -11,6 +11,7 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import FinetuningTask
 from albert_tf.finetuning.kinds import Head, Layer
+from albert_tf.modeling.kernels.relative_scores import num_distances
 
 Task = type[FinetuningTask]
 
@@ -38,6 +39,14 @@ LAYERS: dict[str, Layer] = {
     "sentence_order_head/dense": ("output", ("hidden_size", 2)),
     "replaced_token_head/transform": ("linear", ("hidden_size", "hidden_size")),
     "replaced_token_head/dense": ("linear", ("hidden_size", 1)),
+}
+
+# Those of a model that reads distances; `block_names` counts the others alone.
+_OF_DISTANCES: dict[str, Layer] = {
+    "encoder/relative_embeddings/table": ("table", ("num_distances", "hidden_size")),
+    "encoder/relative_embeddings/layer_norm": ("norm", ("hidden_size",)),
+    "encoder/attention_layers/{n}/distances/query": ("linear", ("hidden_size", "hidden_size")),
+    "encoder/attention_layers/{n}/distances/key": ("linear", ("hidden_size", "hidden_size")),
 }
 
 # The variables of a kind, by the ends of our names.
@@ -105,6 +114,7 @@ def entries(naming: Naming, config: AlbertConfig, task: Task | None = None, outp
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
     kind = (task or FinetuningTask).kind
     sizes = {**vars(config), "outputs": kind.num_outputs or outputs, "twice_hidden_size": 2 * config.hidden_size}
+    sizes["num_distances"] = num_distances(config)
     layers = _layers_of(config, kind.head)
     of_head = {layer: layer for layer in kind.head.layers} if naming is OURS else naming.heads.get(kind.head, {})
     names = {**naming.layers, **of_head}
@@ -136,7 +146,16 @@ def _layers_of(config, head):
         lacks.add("masked_lm_head/output_bias")
     if config.classification_head == "pooled":
         lacks.add("head/transform")
-    return {layer: shape for layer, shape in {**LAYERS, **head.layers}.items() if layer not in lacks}
+    if not config.position_biased_input:
+        lacks.add("encoder/embeddings/position_embeddings")
+    layers = {**LAYERS, **head.layers}
+    if config.relative_attention != "none":
+        layers |= _OF_DISTANCES
+        lacks |= set() if config.norm_rel_ebd == "layer_norm" else {"encoder/relative_embeddings/layer_norm"}
+        for name, term in (("query", "p2c"), ("key", "c2p")):
+            if config.share_att_key or term not in config.relative_attention:
+                lacks.add(f"encoder/attention_layers/{{n}}/distances/{name}")
+    return {layer: shape for layer, shape in layers.items() if layer not in lacks}
 
 
 _PROJECTION = "encoder/embedding_hidden_mapping_in"
@@ -165,4 +184,4 @@ def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[
 
 
 # Layers of every head, which it doesn't list, have their own names in it too.
-OURS = Naming({layer: layer for layer in LAYERS}, {}, plain_spellings())
+OURS = Naming({layer: layer for layer in (*LAYERS, *_OF_DISTANCES)}, {}, plain_spellings())
