@@ -30,7 +30,7 @@ def test_table_has_the_variables_of_the_pre_training_model(name):
 def test_model_that_reads_distances_is_published_whole(name, tmp_path, sample_tokenizer):
     config = ALL_CONFIGS[name].replace(vocab_size=len(sample_tokenizer))
     folder, model = write_ours(tmp_path / "run", config, tokenizer=sample_tokenizer)
-    convert_checkpoint("albert_tf", "albert_tf", folder, str(tmp_path / "model"))
+    convert_checkpoint("albert_tf", "albert_tf", folder, str(tmp_path / "model"), weights_dtype="float32")
     found = read_variables(tmp_path / "model")
     expected = {name: variable.numpy() for name, variable in named_variables(model).items()}
     assert found.keys() == expected.keys()
