@@ -49,7 +49,7 @@ class Answer(abc.ABC):
 
     @abc.abstractmethod
     def prediction(self, row: dict[str, typing.Any]) -> dict[str, typing.Any]:
-        """Returns the answer in Python, of a row of a graph's outputs; see `rows_of`."""
+        """Returns the answer in Python, of a row that `rows_of` has made of a graph's outputs."""
 
 
 class ValueAnswer(Answer):
@@ -85,8 +85,8 @@ class LabelAnswer(ValueAnswer):
         return {"label": labels[best], **_of_all(labels, values), "probability": values.max(axis=-1)}
 
     def outputs(self):
-        best = {"label": ["string", [None]], "probability": ["float32", [None]]}
-        return {DEFAULT: best | _outputs_of(len(self._labels))}
+        of_all = _outputs_of(len(self._labels))
+        return {DEFAULT: {"label": ["string", [None]], **of_all, "probability": ["float32", [None]]}}
 
 
 class LabelsAnswer(ValueAnswer):
@@ -118,7 +118,7 @@ class LabelsAnswer(ValueAnswer):
         }
 
     def outputs(self):
-        given = {LENGTHS: ["int32", [None]], **_outputs_of(None)}  # with filler behind them
+        given = dict(sorted({LENGTHS: ["int32", [None]], **_outputs_of(None)}.items()))  # with filler behind them
         return {DEFAULT: given, self.signature: _outputs_of(len(self._labels))}
 
 

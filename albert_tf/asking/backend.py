@@ -10,8 +10,6 @@ from albert_tf.asking.texts import TextTask
 
 # N texts, or bytes of UTF-8, under the name of each input.
 Inputs = collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
-
-
 # How many inputs hold words that the vocabulary can't spell, the first of these, and the characters that it lacks.
 Unknown = tuple[int, list[str], list[str]]
 NONE_UNKNOWN: Unknown = (0, [], [])

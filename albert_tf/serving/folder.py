@@ -17,7 +17,7 @@ from albert_tf.serving.saved_model import describe
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.serving.signatures.pretrained import NUM_GUESSES
 from albert_tf.serving.signatures.text_inputs import TextInputs
-from albert_tf.serving.tokenizer_backend import TokenizerBackend
+from albert_tf.serving.tokenizer_backend import TokenizerBackend, string_tensors
 from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
 from albert_tf.training.devices.batches import suitable_lengths
 from albert_tf.training.devices.strategy import strategy_of
@@ -49,6 +49,7 @@ class FolderBackend(TokenizerBackend):
         self.most_guesses = len(trained.tokenizer.vocabulary)
         own = ("predict",) if trained.task is not None else trained.abilities
         self.abilities = (*own, "encode", "similarity")
+        self._graph = functools.cache(self._trace)
         self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
         specs = {name: tf.TensorSpec([None, None], tf.int32) for name in _INPUT_NAMES}
         self._states = tf.function(
@@ -60,10 +61,12 @@ class FolderBackend(TokenizerBackend):
         return {name: describe(self._graph(name, NUM_GUESSES)) for name in make_signatures(self.trained).functions()}
 
     def compute(self, signature, inputs):
-        return self._compute(self._graph(signature, NUM_GUESSES), inputs)
+        values = self._graph(signature, NUM_GUESSES)(**string_tensors(inputs))
+        return {name: each.numpy() for name, each in values.items()}
 
     def guess(self, texts, top_k):
-        return self._compute(self._graph(FILL_MASK, max(top_k, NUM_GUESSES)), {"text": texts})
+        values = self._graph(FILL_MASK, max(top_k, NUM_GUESSES))(**string_tensors({"text": texts}))
+        return {name: each.numpy() for name, each in values.items()}
 
     def encode(self, texts):
         ids = self.tokenizer.encode_ids(texts)
@@ -110,14 +113,8 @@ class FolderBackend(TokenizerBackend):
         strategy = strategy_of(named_variables(model))
         return strategy, make_output_function(strategy, lambda batch: task.outputs(batch, model))
 
-    @functools.cache  # noqa: B019  (a process holds few models)
-    def _graph(self, signature, num_guesses):
+    def _trace(self, signature, num_guesses):
         return make_signatures(self.trained, num_guesses).trace_one(signature)
-
-    @staticmethod
-    def _compute(graph, inputs):
-        columns = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
-        return {name: values.numpy() for name, values in graph(**columns).items()}
 
 
 def load_folder(folder: str | os.PathLike, place: str | None = None, why_no_head: str | None = None) -> FolderBackend:

@@ -10,8 +10,7 @@ from albert_tf.asking.answers import FILL_MASK, rows_of
 from albert_tf.asking.backend import Export, Predicted
 from albert_tf.asking.cards import check_files
 from albert_tf.errors import InputError, first_line
-from albert_tf.serving.tokenizer_backend import TokenizerBackend
-from albert_tf.text_encoding import replace_halves
+from albert_tf.serving.tokenizer_backend import TokenizerBackend, string_tensors
 from albert_tf.tokenization import load_tokenizer
 
 _TEXTS_AT_ONCE = 64
@@ -51,11 +50,7 @@ class SavedModelBackend(TokenizerBackend, Export):
         return self.signatures[FILL_MASK]["outputs"]["guesses"][1][-1]
 
     def compute(self, signature, inputs):
-        strings = {
-            name: tf.constant([_utf8(text) for text in texts], tf.string, [len(texts)])
-            for name, texts in inputs.items()
-        }
-        values = self._loaded.signatures[signature](**strings)
+        values = self._loaded.signatures[signature](**string_tensors(inputs))
         return {name: values[name].numpy() for name in self.signatures[signature]["outputs"]}
 
     def predict(self, examples, batch_size):
@@ -82,7 +77,3 @@ def describe(function: typing.Any) -> dict[str, typing.Any]:
 def _unordered(signatures):
     """Returns signatures with their inputs sorted, as graphs that were loaded have them."""
     return {name: {**signature, "inputs": sorted(signature["inputs"])} for name, signature in signatures.items()}
-
-
-def _utf8(text):
-    return text if isinstance(text, bytes) else replace_halves(text).encode()

@@ -3,10 +3,12 @@
 import collections.abc
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.asking.answers import FILL_MASK, LENGTHS, PIECES, Columns
-from albert_tf.asking.backend import NONE_UNKNOWN, Backend, Unknown
+from albert_tf.asking.backend import NONE_UNKNOWN, Backend, Inputs, Unknown
 from albert_tf.asking.vectors import groups_of_one_length
+from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK, UNK
@@ -65,3 +67,15 @@ class TokenizerBackend(Backend):
     def _num_longer(self, lengths, num_texts):
         room = self.max_seq_length - self.tokenizer.vocabulary.num_special(num_texts)
         return int(np.count_nonzero(lengths > room))
+
+
+def string_tensors(inputs: Inputs) -> dict[str, tf.Tensor]:
+    """Returns inputs as a graph takes them, string [N] each; half characters are replaced."""
+    return {
+        name: tf.constant(
+            [text if isinstance(text, bytes) else replace_halves(text).encode() for text in texts],
+            tf.string,
+            [len(texts)],
+        )
+        for name, texts in inputs.items()
+    }
