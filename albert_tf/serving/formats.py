@@ -14,7 +14,7 @@ class Format(abc.ABC):
     """One of `FORMATS`: a folder with a file that no other format has, a model card and a tokenizer.
 
     Attributes:
-        name: What `--format` calls it.
+        name: Its name in `FORMATS`.
         file: The name of its file.
         weight_types: How it can store large weights; float32 first.
         reads_ids: Whether texts are encoded outside of it, by a tokenizer beside it.
