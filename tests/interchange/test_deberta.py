@@ -1,20 +1,31 @@
 """DeBERTa-v2 and v3 of transformers: the same numbers in all classes, bit-equal round trips, and what is refused."""
 
 import json
+import pathlib
+import re
 import shutil
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
+from hostile_texts import draw_texts
 from huggingface_conversion import assert_goes_back, edit_config, randomized, to_ours, to_theirs, write_word_pieces
-from random_models import config_in, read_variables, write_ours
+from random_models import assert_same_variables, config_in, write_ours
+from sentencepiece_training import train_model
 from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf import modeling
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.interchange.safetensors_file import read_safetensors
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
+from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.tokenization import load_tokenizer
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 SIZES = {
     "vocab_size": 40,
@@ -39,7 +50,12 @@ VERSION_3 = {
 SHAPES = {
     "as version 3": VERSION_3,
     "keys and queries of its own": {**VERSION_3, "share_att_key": False, "pos_att_type": ["c2p", "p2c"]},
-    "all distances, one term": {**SIZES, "relative_attention": True, "pos_att_type": "c2p", "max_relative_positions": 5},
+    "all distances, one term": {
+        **SIZES,
+        "relative_attention": True,
+        "pos_att_type": "c2p",
+        "max_relative_positions": 5,
+    },
     "the other term": {
         **VERSION_3,
         "pos_att_type": ["p2c"],
@@ -111,3 +127,216 @@ def test_encoder_and_head_compute_the_same_and_go_out_again_with_the_same_bits(t
     assert_goes_back(theirs, tmp_path, KEYS)
     for length in (1, 7, 23):
         assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", length)
+
+
+@pytest.mark.parametrize("class_name", [name for name in CLASSES if name != "ForMaskedLM"])
+def test_every_class_computes_the_same_and_goes_out_again_with_the_same_bits(transformers, tmp_path, class_name):
+    theirs = their_model(transformers, class_name, **VERSION_3)
+    theirs.save_pretrained(tmp_path / "theirs")
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert not [sentence for sentence in sentences if "no part" in sentence or "unknown" in sentence]
+    assert_same_outputs(theirs, tmp_path / "ours", class_name, 11)
+    task = CLASSES[class_name][0]
+    sentences = to_theirs(tmp_path / "ours", tmp_path / "back", task=task)
+    assert f"transformers knows it as DebertaV2{class_name}" in sentences
+    before, after = (read_safetensors(str(tmp_path / name / "model.safetensors")) for name in ("theirs", "back"))
+    without_prefix = {name.removeprefix("deberta."): weight for name, weight in before.items()}
+    assert after.keys() == (without_prefix if class_name == "Model" else before).keys()
+    for name, weight in after.items():
+        np.testing.assert_array_equal(weight.read(), {**before, **without_prefix}[name].read(), err_msg=name)
+
+
+def test_head_of_masked_lm_is_read_in_its_other_spelling_and_written_in_the_first(transformers, tmp_path):
+    theirs = their_model(transformers, **VERSION_3, legacy=False)
+    theirs.save_pretrained(tmp_path / "theirs")
+    assert any(name.startswith("lm_predictions.lm_head.") for name in theirs.state_dict())
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", 9)
+    to_theirs(tmp_path / "ours", tmp_path / "back")
+    again, report = transformers.DebertaV2ForMaskedLM.from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert again.legacy and not report["missing_keys"] and not report["unexpected_keys"]
+    inputs = make_inputs(9, 0)
+    assert (run_theirs(again, inputs).logits == run_theirs(theirs, inputs).logits).all()
+
+    shutil.copytree(tmp_path / "theirs", tmp_path / "both")
+    found = read_safetensors(str(tmp_path / "theirs" / "model.safetensors"))
+    more = {"cls.predictions.bias": found["lm_predictions.lm_head.bias"]}
+    write_safetensors(str(tmp_path / "both" / "model.safetensors"), {**found, **more})
+    with pytest.raises(InputError, match=r"holds two heads of a masked language model, lm_predictions.lm_head.\* and"):
+        to_ours(tmp_path / "both", tmp_path / "nothing")
+
+
+def test_discriminator_of_version_3_is_an_encoder_whose_head_of_replaced_tokens_is_left(transformers, tmp_path):
+    theirs = their_model(transformers, "Model", **VERSION_3)
+    theirs.save_pretrained(tmp_path / "theirs")
+    shutil.copytree(tmp_path / "theirs", tmp_path / "published")
+    found = read_safetensors(str(tmp_path / "theirs" / "model.safetensors"))
+    head = {"mask_predictions.classifier.weight": found["encoder.LayerNorm.weight"]}
+    with_prefix = {f"deberta.{name}": weight for name, weight in found.items()}
+    write_safetensors(str(tmp_path / "published" / "model.safetensors"), {**with_prefix, **head})
+    edit_config(tmp_path / "published", architectures=None)
+    sentences = to_ours(tmp_path / "published", tmp_path / "ours")
+    assert "left, because it is no part of the model: mask_predictions.classifier.weight" in sentences
+    assert_same_outputs(theirs, tmp_path / "ours", "Model", 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"conv_kernel_size": 3}, "conv_kernel_size=3 is not supported: models of albert_tf compute only conv_kernel"),
+        (
+            {"embedding_size": 16},
+            "embedding_size=16 can't be converted: in models of model_type=deberta-v2 that albert",
+        ),
+        ({"pooler_hidden_size": 16}, "pooler_hidden_size=16 can't be converted"),
+        ({"attention_head_size": 16}, "attention_head_size=16 can't be converted: .* it is 8, as hidden_size and num_"),
+        ({"pooler_hidden_act": "silu"}, "pooler_hidden_act=silu can't be converted; gelu, tanh, relu can"),
+        ({"pos_att_type": ["p2p"]}, r"pos_att_type=\['p2p'\] and relative_attention=True can't be converted"),
+        ({"pos_att_type": 3}, "pos_att_type=3 and relative_attention=True can't be converted"),
+        ({"relative_attention": False}, "relative_attention=False can't be converted; true with p2c or c2p or both"),
+        ({"pos_att_type": None}, "pos_att_type=None and relative_attention=True can't be converted"),
+        ({"position_buckets": 5}, "config.json: position_buckets must be even"),
+        ({"position_buckets": "6"}, "config.json: position_buckets must be a whole number"),
+        ({"norm_rel_ebd": 1}, "config.json: norm_rel_ebd must be a string"),
+        ({"share_att_key": False}, "the variable .*pos_query_proj.* is missing"),
+        ({"num_hidden_layers": 2}, "is not part of the encoder that the config beside it describes"),
+        ({"is_decoder": True}, "is_decoder=True is not supported"),
+    ],
+)
+def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, message):
+    their_model(transformers, **VERSION_3).save_pretrained(tmp_path / "theirs")
+    edit_config(tmp_path / "theirs", **changes)
+    with pytest.raises(InputError, match=message) as error:
+        to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert "\n" not in str(error.value) and not (tmp_path / "ours").exists()
+
+
+OURS = {
+    "embedding_size": 16,
+    "hidden_act": "gelu_erf",
+    "sharing": "none",
+    "model_type": "deberta-v2",
+    "pooler": False,
+    "classification_head": "dense_gelu",
+    "relative_attention": "p2c|c2p",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"sharing": "all"},
+            "can't express sharing=all of a model of model_type=deberta-v2: its models have sharing=n",
+        ),
+        ({"pooler": True}, "can't express pooler=True of a model of model_type=deberta-v2"),
+        (
+            {"classification_head": "pooled"},
+            "can't express classification_head=pooled of .* classification_head=dense_g",
+        ),
+        ({"embedding_size": 8}, "can't express embedding_size=8"),
+        ({"norm_position": "pre"}, "can't express norm_position=pre"),
+        ({"model_type": "electra"}, r"can't express relative_attention=p2c\|c2p of a model of model_type=electra"),
+    ],
+)
+def test_models_that_the_library_lacks_are_refused(tmp_path, changes, message):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**{**OURS, **changes}))
+    with pytest.raises(InputError, match=message):
+        to_theirs(folder, tmp_path / "theirs")
+
+
+def test_config_for_new_models_is_of_the_family(tmp_path):
+    values = json.loads((ROOT / "configs" / "deberta_base.json").read_text())
+    assert values["model_type"] == "deberta-v2"
+    small = {"vocab_size": 30, "num_hidden_layers": 2, "hidden_size": 24, "embedding_size": 24, "intermediate_size": 16}
+    folder, model = write_ours(tmp_path / "ours", AlbertConfig.from_dict({**values, **small}))
+    to_theirs(folder, tmp_path / "theirs")
+    to_ours(tmp_path / "theirs", tmp_path / "back")
+    assert_same_variables(tmp_path / "back", model)
+    assert config_in(tmp_path / "back") == model.config
+
+
+def test_folder_with_word_pieces_answers_as_the_library(transformers, tmp_path, sample_tokenizer):
+    import torch
+
+    settings = {**VERSION_3, "vocab_size": len(sample_tokenizer), "pad_token_id": 0}
+    theirs = their_model(transformers, **settings, legacy=False)
+    theirs.save_pretrained(tmp_path / "theirs")
+    write_word_pieces(tmp_path / "theirs", sample_tokenizer.vocabulary.pieces)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    texts = ["정말 [MASK] 영화", "이 영화는 [MASK]."]
+    model = albert_tf.load(tmp_path / "theirs")
+    for text, guesses in zip(texts, model.fill_mask(texts, top_k=3), strict=True):
+        ids = tokenizer(text, return_tensors="pt")
+        with torch.no_grad():
+            states = theirs(**ids, output_hidden_states=True)
+        place = ids["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+        best = torch.softmax(states.logits[0, place], dim=-1).topk(3)
+        assert [guess["piece"] for guess in guesses[0]] == tokenizer.convert_ids_to_tokens(best.indices)
+        np.testing.assert_allclose([guess["probability"] for guess in guesses[0]], best.values, rtol=1e-5)
+        mean = states.hidden_states[-1][0, 1:-1].mean(dim=0).numpy()
+        np.testing.assert_allclose(model.encode([text], pooling="mean")[0], mean, rtol=1e-5, atol=1e-5)
+
+
+def of_sentencepiece(lines, **options):
+    names = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+    ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "control_symbols": "", "user_defined_symbols": ""}
+    return train_model(lines, 2500, **{**ids, **names, "normalization_rule_name": "nmt_nfkc", **options})
+
+
+def sentencepiece_ids(content, texts):
+    """Returns the ids of DebertaV2Tokenizer of transformers in Python, version 4."""
+    engine = sentencepiece.SentencePieceProcessor(model_proto=content)
+    special = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[UNK]": 3, "[MASK]": len(engine)}
+    pattern = f"({'|'.join(map(re.escape, special))})"
+    parts = [re.split(pattern, text) for text in texts]
+    return [
+        [number for part in row for number in ([special[part]] if part in special else engine.encode(part))]
+        for row in parts
+    ]
+
+
+def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(transformers, tmp_path, sample_lines):
+    content = of_sentencepiece(sample_lines)
+    theirs = their_model(transformers, **{**VERSION_3, "vocab_size": 2510})
+    theirs.save_pretrained(tmp_path / "theirs")
+    (tmp_path / "theirs" / "spm.model").write_bytes(content)
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert "tokenizer: SentencePiece with form=deberta" in sentences
+    assert not [sentence for sentence in sentences if "unknown" in sentence]
+    tokenizer, texts = load_tokenizer(tmp_path / "ours"), [*draw_texts(2000), *sample_lines[:200]]
+    scores = [piece.score for piece in tokenizer.model.pieces]
+    for text, found, ids in zip(texts, tokenizer.encode_ids(texts).to_list(), sentencepiece_ids(content, texts)):
+        # Of two ways to cut a text that are as probable, versions of SentencePiece take either.
+        assert found == ids or abs(sum(scores[each] for each in found) - sum(scores[each] for each in ids)) < 1e-3, text
+    first, second = sentencepiece_ids(content, ["가", "나"])
+    assert tokenizer.encode("가", "나").ids == [
+        1,
+        *first,
+        2,
+        *second,
+        2,
+    ]
+    assert albert_tf.load(tmp_path / "theirs").fill_mask(["정말 [MASK] 영화"], top_k=1)
+
+    to_theirs(tmp_path / "ours", tmp_path / "back")
+    fast = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert fast.mask_token_id == 2500 and fast("정말 [MASK]")["input_ids"] == tokenizer.encode("정말 [MASK]").ids
+    to_ours(tmp_path / "back", tmp_path / "again")
+    assert load_tokenizer(tmp_path / "again").identity == tokenizer.identity
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"split_by_punct": True}, {}, "split_by_punct=True gives other ids than albert_tf's tokenizer"),
+        ({"do_lower_case": True}, {}, "do_lower_case=True gives other ids"),
+        ({}, {"unk_piece": "<unk>"}, "spm.model calls the unknown piece '<unk>'; in DeBERTa's models it is \\[UNK\\]"),
+    ],
+)
+def test_sentencepiece_models_with_other_ids_are_refused_by_name(tmp_path, sample_lines, settings, options, message):
+    (tmp_path / "spm.model").write_bytes(of_sentencepiece(sample_lines, **options))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    found = find_tokenizer(str(tmp_path), ReadOptions(), 2510, HUGGINGFACE)
+    assert found.tokenizer is None and re.search(message, found.notes[0])

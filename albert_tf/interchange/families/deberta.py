@@ -6,6 +6,7 @@ transformers spells the head of masked language models in two ways, by `legacy` 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
 from albert_tf.interchange import foreign_config
+from albert_tf.interchange.deberta_files import DEBERTA
 from albert_tf.interchange.families.family import Family, Found, Names, Values, Variables
 from albert_tf.interchange.variables import block_names
 
@@ -59,6 +60,7 @@ class DebertaV2(Family):
         "pooler_dropout": "of training",
         **dict.fromkeys(("conv_act", "conv_groups"), "of a convolution, which is refused"),
     }
+    sentencepiece = DEBERTA
 
     def encoder_names(self) -> Names:
         names, layer = super().encoder_names(), "deberta.encoder.layer.{n}."
@@ -78,11 +80,8 @@ class DebertaV2(Family):
         }
 
     def read_config(self, values: Values, found: Found, source: str) -> Values:
-        head, dropout, norms = (
-            values.get("pooler_hidden_act", "gelu"),
-            values.get("cls_dropout"),
-            values.get("norm_rel_ebd"),
-        )
+        head, norms = values.get("pooler_hidden_act", "gelu"), values.get("norm_rel_ebd")
+        dropout = values.get("cls_dropout")
         if not isinstance(head, str) or head not in _HEADS:
             raise InputError(f"{source}: pooler_hidden_act={shorten(head)} can't be converted; {', '.join(_HEADS)} can")
         in_our_words = {
