@@ -1,16 +1,23 @@
 """The tokenizer of DeBERTa-v2 and v3: a SentencePiece model with BERT's special tokens, [MASK] behind all pieces."""
 
 from albert_tf.errors import InputError, quote
-from albert_tf.interchange.tokenizer_kinds import OF_ALL, Kind
-from albert_tf.interchange.tokenizer_settings import choose
-from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
+from albert_tf.interchange.tokenizer_kinds import BY_FILE, OF_ALL, Kind
+from albert_tf.interchange.unigram_files import Unigrams, read_tokenizer
 from albert_tf.tokenization.sentencepiece.model import UNKNOWN
 from albert_tf.tokenization.sentencepiece.tokenizer import DEBERTA as FORM
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 MODEL_FILE = "spm.model"
 
-_SWITCHES = ("do_lower_case", "strip_accents", "split_number_commas")
+_UNIGRAMS = Unigrams(
+    "DeBERTa",
+    FORM,
+    (PAD, CLS, SEP, UNK),
+    MASK,
+    "[CLS] A [SEP] B [SEP]",
+    (([CLS, "A0", SEP], [CLS, "A0", SEP, "B1", SEP]),),
+    (UNK,),
+)
 _DIFFERS = (
     "ids are those of SentencePiece, as DebertaV2Tokenizer's in Python (version 4, use_fast=False) are; the fast one "
     "chooses otherwise of two ways to cut a text that are as probable, and version 5 leaves out what the model does to "
@@ -19,22 +26,21 @@ _DIFFERS = (
 
 
 def _read(path, folder, options, *_):
-    switches = dict.fromkeys(("lower_case", "strip_accents", "split_number_commas"), False)
-    for name in _SWITCHES:
-        choose(name, False, options, False, folder)
-    model = SentencePieceModel.from_file(path)
-    pieces = [piece.text for piece in model.pieces]
-    unknown = next(piece.text for piece in model.pieces if piece.type == UNKNOWN)
-    if unknown != UNK:
-        raise InputError(f"{path} calls the unknown piece {quote(unknown)}; in DeBERTa's models it is {UNK}")
-    if MASK not in pieces:
-        model = model.arranged([*pieces, MASK], UNK)
-    tokenizer = SentencePieceTokenizer(model, **switches, form=FORM)
+    """Returns the tokenizer of a SentencePiece model or of tokenizer.json alone, and sentences on it."""
+    tokenizer = read_tokenizer(path, folder, options, _UNIGRAMS, _with_mask, checks_json=not options.spm_model_file)
     return tokenizer, (f"tokenizer: SentencePiece with form={FORM}", _DIFFERS)
 
 
+def _with_mask(model):
+    pieces = [piece.text for piece in model.pieces]
+    unknown = next(piece.text for piece in model.pieces if piece.type == UNKNOWN)
+    if unknown != UNK:
+        raise InputError(f"{model.source} calls the unknown piece {quote(unknown)}; in DeBERTa's models it is {UNK}")
+    return model if MASK in pieces else model.arranged([*pieces, MASK], UNK)
+
+
 DEBERTA = Kind(
-    classes=("DebertaV2Tokenizer",),
+    classes=("DebertaV2Tokenizer", *BY_FILE),
     only={
         **OF_ALL,
         "do_lower_case": (False,),
@@ -52,4 +58,6 @@ DEBERTA = Kind(
     read=("unk_id",),
     files=(MODEL_FILE,),
     reader=_read,
+    checks_json=True,
+    in_normalized=_UNIGRAMS.in_normalized,
 )

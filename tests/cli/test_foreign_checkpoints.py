@@ -10,10 +10,18 @@ import albert_tf
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 
-# ELECTRA's encoder, and RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary.
+# ELECTRA's encoder, RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary, and DeBERTa's.
 FAMILIES = {
     "electra": {"pooler": False, "classification_head": "dense_gelu"},
     "roberta": {"type_vocab_size": 1, "position_offset": 1, "classification_head": "dense_tanh", "embedding_size": 16},
+    "deberta-v2": {
+        "pooler": False,
+        "classification_head": "dense_gelu",
+        "embedding_size": 16,
+        "relative_attention": "p2c|c2p",
+        "position_buckets": 8,
+        "share_att_key": True,
+    },
 }
 
 

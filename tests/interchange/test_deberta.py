@@ -1,5 +1,6 @@
 """DeBERTa-v2 and v3 of transformers: the same numbers in all classes, bit-equal round trips, and what is refused."""
 
+import base64
 import json
 import pathlib
 import re
@@ -23,7 +24,7 @@ from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.tokenizer_files import find_tokenizer
-from albert_tf.tokenization import load_tokenizer
+from albert_tf.tokenization import SentencePieceModel, load_tokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -296,12 +297,67 @@ def sentencepiece_ids(content, texts):
     ]
 
 
-def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(transformers, tmp_path, sample_lines):
-    content = of_sentencepiece(sample_lines)
-    theirs = their_model(transformers, **{**VERSION_3, "vocab_size": 2510})
-    theirs.save_pretrained(tmp_path / "theirs")
-    (tmp_path / "theirs" / "spm.model").write_bytes(content)
-    (tmp_path / "theirs" / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
+def tokenizer_json(content):
+    """Returns the tokenizer.json of transformers' fast tokenizer, as its version 4 writes it."""
+    model = SentencePieceModel.from_bytes(content)
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    special = enumerate(("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"))
+    cls, sep, last = (
+        {"SpecialToken": {"id": name, "type_id": n}} for name, n in (("[CLS]", 0), ("[SEP]", 0), ("[SEP]", 1))
+    )
+    first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {
+                "id": len(model.pieces) if name == "[MASK]" else number,
+                "content": name,
+                **token,
+                "normalized": name == "[UNK]",
+            }
+            for number, name in special
+        ],
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Strip", "strip_left": True, "strip_right": True},
+                {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.normalizer).decode()},
+                {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+            ],
+        },
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [metaspace]},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [cls, first, sep],
+            "pair": [cls, first, sep, second, last],
+        },
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": [[piece.text, piece.score] for piece in model.pieces]},
+    }
+
+
+@pytest.fixture(scope="module")
+def content(sample_lines):
+    return of_sentencepiece(sample_lines)
+
+
+def write_tokenizer(folder, content, files, **changes):
+    settings = {"do_lower_case": False, "vocab_type": "spm", "sp_model_kwargs": {}, "split_by_punct": False}
+    decoder = {"3": {"content": "[UNK]", "normalized": True}, "2500": {"content": "[MASK]"}}
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "added_tokens_decoder": decoder}))
+    (folder / "added_tokens.json").write_text('{"[MASK]": 2500}')
+    if "model" in files:
+        (folder / "spm.model").write_bytes(content)
+    if "json" in files:
+        (folder / "tokenizer.json").write_text(json.dumps({**tokenizer_json(content), **changes}))
+
+
+@pytest.mark.parametrize("files", ["model", "json", "model json"])
+def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(
+    transformers, tmp_path, sample_lines, content, files
+):
+    their_model(transformers, **{**VERSION_3, "vocab_size": 2510}).save_pretrained(tmp_path / "theirs")
+    write_tokenizer(tmp_path / "theirs", content, files)
     sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
     assert "tokenizer: SentencePiece with form=deberta" in sentences
     assert not [sentence for sentence in sentences if "unknown" in sentence]
@@ -311,13 +367,9 @@ def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(transf
         # Of two ways to cut a text that are as probable, versions of SentencePiece take either.
         assert found == ids or abs(sum(scores[each] for each in found) - sum(scores[each] for each in ids)) < 1e-3, text
     first, second = sentencepiece_ids(content, ["가", "나"])
-    assert tokenizer.encode("가", "나").ids == [
-        1,
-        *first,
-        2,
-        *second,
-        2,
-    ]
+    encoding = tokenizer.encode("가", "나")
+    assert encoding.ids == [1, *first, 2, *second, 2]
+    assert encoding.segment_ids == [0] * (len(first) + 2) + [1] * (len(second) + 1)
     assert albert_tf.load(tmp_path / "theirs").fill_mask(["정말 [MASK] 영화"], top_k=1)
 
     to_theirs(tmp_path / "ours", tmp_path / "back")
@@ -325,6 +377,19 @@ def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(transf
     assert fast.mask_token_id == 2500 and fast("정말 [MASK]")["input_ids"] == tokenizer.encode("정말 [MASK]").ids
     to_ours(tmp_path / "back", tmp_path / "again")
     assert load_tokenizer(tmp_path / "again").identity == tokenizer.identity
+
+
+def test_tokenizer_json_that_does_other_things_is_refused_and_a_flag_names_the_model(tmp_path, content):
+    (tmp_path / "config.json").write_text('{"model_type": "deberta-v2"}')
+    for changes, message in (
+        ({"normalizer": {"type": "NFC"}}, "the step NFC gives other ids than albert_tf's tokenizer"),
+        ({"post_processor": None}, r"post_processor doesn't put texts as DeBERTa does \(\[CLS\] A \[SEP\] B \[SEP\]\)"),
+    ):
+        write_tokenizer(tmp_path, content, "model json", **changes)
+        found = find_tokenizer(str(tmp_path), ReadOptions(), 2510, HUGGINGFACE)
+        assert found.tokenizer is None and re.search(message, found.notes[0])
+    named = ReadOptions(spm_model_file=str(tmp_path / "spm.model"))
+    assert find_tokenizer(str(tmp_path), named, 2510, HUGGINGFACE).tokenizer.form == "deberta"
 
 
 @pytest.mark.parametrize(
