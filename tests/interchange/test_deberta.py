@@ -130,6 +130,15 @@ def test_encoder_and_head_compute_the_same_and_go_out_again_with_the_same_bits(t
         assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", length)
 
 
+def test_comparison_sees_how_distances_are_told_apart(transformers, tmp_path):
+    theirs = their_model(transformers, **VERSION_3)
+    theirs.save_pretrained(tmp_path / "theirs")
+    edit_config(tmp_path / "theirs", max_relative_positions=12)
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", 23)
+
+
 @pytest.mark.parametrize("class_name", [name for name in CLASSES if name != "ForMaskedLM"])
 def test_every_class_computes_the_same_and_goes_out_again_with_the_same_bits(transformers, tmp_path, class_name):
     theirs = their_model(transformers, class_name, **VERSION_3)

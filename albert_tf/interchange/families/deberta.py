@@ -54,9 +54,8 @@ class DebertaV2(Family):
         "relative_attention": "pos_att_type",
     }
     only_values = {"conv_kernel_size": (0,)}
-    obeyed = ("relative_attention", "embedding_size", "pooler_hidden_size", "attention_head_size")
+    obeyed = ("relative_attention", "embedding_size", "pooler_hidden_size", "attention_head_size", "legacy")
     without_effect = {
-        "legacy": "names of weights say it",
         "pooler_dropout": "of training",
         **dict.fromkeys(("conv_act", "conv_groups"), "of a convolution, which is refused"),
     }
@@ -80,10 +79,10 @@ class DebertaV2(Family):
         }
 
     def read_config(self, values: Values, found: Found, source: str) -> Values:
-        head, norms = values.get("pooler_hidden_act", "gelu"), values.get("norm_rel_ebd")
-        dropout = values.get("cls_dropout")
+        head = values.get("pooler_hidden_act", "gelu")
         if not isinstance(head, str) or head not in _HEADS:
             raise InputError(f"{source}: pooler_hidden_act={shorten(head)} can't be converted; {', '.join(_HEADS)} can")
+        dropout, norms = values.get("cls_dropout"), values.get("norm_rel_ebd")
         in_our_words = {
             "pooler_hidden_act": _HEADS[head],
             "cls_dropout": values.get("hidden_dropout_prob", 0.1) if dropout is None else dropout,
