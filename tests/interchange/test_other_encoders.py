@@ -348,7 +348,7 @@ def test_they_come_back_without_their_library(tmp_path):
     for model_type, family in ((name, family_named(name)) for name in FAMILIES):
         if model_type in ("albert", "bert", "gpt2", "xlm"):  # heads of the last two are other ones: test_gpt2, test_xlm
             continue
-        changes = {"num_hidden_layers": 2, "embedding_size": 16, "sharing": "none", **family.always}
+        changes = {"num_hidden_layers": 2, "embedding_size": 16, "classification_head": "dense_gelu", **family.always}
         changes |= {"position_offset": 2, "type_vocab_size": 1} if "roberta" in model_type else {}
         changes["hidden_act"] = "gelu_erf"
         for task in ("classify", "tag", "squad", "race", None):
