@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-R, ELECTRA and DistilBERT of transformers: the same numbers and gradients, bit-equal round trips.
+"""Encoders of transformers beside ALBERT and BERT: the same numbers and gradients, bit-equal round trips.
 
 Their side computes in float64. Ours is float32, whose products of at most 64 terms in 3 layers agree with that to about
 64 x 3 x 2^-24 = 1e-5 of a variable's gradient.
@@ -24,7 +24,7 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SIZES = {"vocab_size": 40, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
 # The shapes of Korean models, made small: KLUE-RoBERTa and XLM-R (PAD 1), RoBERTa with PAD 0, KoELECTRA-small (E < H),
-# KoELECTRA-base (E = H), DistilKoBERT (three layers).
+# KoELECTRA-base (E = H), DistilKoBERT (three layers), DeBERTa-v2.
 MODELS = {
     "roberta": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 18, "pad_token_id": 1, **SIZES}),
     "roberta, pad 0": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 17, "pad_token_id": 0, **SIZES}),
@@ -34,6 +34,10 @@ MODELS = {
     "distilbert": (
         "DistilBert",
         {"vocab_size": 40, "n_layers": 3, "dim": 32, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 16},
+    ),
+    "deberta-v2": (
+        "DebertaV2",
+        {"max_position_embeddings": 16, "relative_attention": True, "pos_att_type": "p2c|c2p", **SIZES},
     ),
 }
 HEADS = {
