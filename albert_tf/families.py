@@ -23,4 +23,5 @@ FAMILIES = {
     "gpt2": Registered("A GPT-2", f"{_CONVERTERS}.gpt2.Gpt2"),
     "xlm-roberta": Registered("An XLM-RoBERTa", f"{_CONVERTERS}.roberta.XlmRoberta"),
     "xlm": Registered("An XLM", f"{_CONVERTERS}.xlm.Xlm"),
+    "deberta-v2": Registered("A DeBERTa", f"{_CONVERTERS}.deberta.DebertaV2"),
 }

@@ -15,8 +15,9 @@ from albert_tf.interchange.portable_model import PortableModel, ReadOptions
 from albert_tf.interchange.sentencepiece_files import ALBERT, ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB
 from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE
 from albert_tf.interchange.tokenizer_settings import check_configs, read_tokenizer_config
+from albert_tf.interchange.unigram_files import is_unigrams
 from albert_tf.interchange.wordpiece_files import read_vocabulary_file, read_wordpiece
-from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA, is_unigrams, read_xlm_roberta
+from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
 from albert_tf.pair_truncation import ODD_TO_FIRST, ODD_TO_LONGER, ODD_TO_SECOND
 from albert_tf.tokenization import (
     KoreanWordPieceTokenizer,
@@ -131,8 +132,9 @@ def _find_others(folder, options, sentencepiece_file, library):
     if named:
         return ALBERT.reader(named, folder, options, {}, library)
     if has_file[TOKENIZER_FILE] and is_unigrams(read_json(os.path.join(folder, TOKENIZER_FILE), "the tokenizer")):
-        notes = check_configs(folder, XLM_ROBERTA)
-        tokenizer, more = read_xlm_roberta(None, folder, options)
+        kind = next(kind for kind in (_of_family(folder), XLM_ROBERTA) if kind.checks_json)
+        notes = check_configs(folder, kind)
+        tokenizer, more = kind.reader(None, folder, options, settings, library)
         return tokenizer, (*notes, *more)
     return read_wordpiece(folder, settings, options, as_google=library == GOOGLE)
 

@@ -22,7 +22,11 @@ class Kind(typing.NamedTuple):
     # Makes our tokenizer, and sentences on it, of a model's path, its folder, `ReadOptions`, what tokenizer_config.json
     # says (maybe nothing), and the library that reads it; an InputError if they can't be used or disagree.
     reader: collections.abc.Callable[..., tuple[typing.Any, tuple[str, ...]]] | None = None
-    checks_json: bool = False  # whether that compares the model with a tokenizer.json beside it, refused else
+    checks_json: bool = (
+        False  # whether that reads a tokenizer.json too, alone (then its path is None) or beside the model
+    )
+    # Special tokens that the fast tokenizer alone looks for in normalised text; XLM-RoBERTa's unless said otherwise.
+    in_normalized: tuple[str, ...] = ("<mask>",)
 
 
 # Classes that do what tokenizer.json says.

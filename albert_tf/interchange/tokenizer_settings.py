@@ -64,7 +64,7 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     if not isinstance(added, dict):
         raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {shorten(added)}")
     for token in added.values():
-        _check_added(token, f"{path}: added_tokens_decoder", _special_tokens(kind))
+        _check_added(token, f"{path}: added_tokens_decoder", _special_tokens(kind), kind.in_normalized)
     known = {*kind.only, *kind.read, *_READ, *WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
@@ -76,7 +76,7 @@ def check_configs(folder: str, kind: Kind) -> list[str]:
     """Checks the files in a folder that say how a tokenizer is used, as `check_config` does each."""
     added = os.path.join(folder, _ADDED_TOKENS_FILE)
     for token in read_json(added, "the added tokens") if tf.io.gfile.exists(added) else ():
-        _check_added(token, added, _special_tokens(kind))
+        _check_added(token, added, _special_tokens(kind), kind.in_normalized)
     paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE)]
     found = [path for path in paths if tf.io.gfile.exists(path)]
     notes = [note for path in found for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
@@ -141,13 +141,15 @@ def check_backend(values: dict, path: str) -> dict:
     }
 
 
-def check_added_tokens(values: dict, path: str, special: collections.abc.Sequence[str]) -> set[str]:
+def check_added_tokens(
+    values: dict, path: str, special: collections.abc.Sequence[str], in_normalized: tuple[str, ...] = ()
+) -> set[str]:
     """Checks the tokens that a tokenizer.json finds in texts, all the special ones or none, no others; returns them."""
     added = values.get("added_tokens") or []
     if not isinstance(added, list):
         raise InputError(f"{path}: added_tokens must be a list. Received: {shorten(added)}")
     for token in added:
-        _check_added(token, f"{path}: added_tokens", special)
+        _check_added(token, f"{path}: added_tokens", special, in_normalized)
     found = {_content(token) for token in added}
     if found and len(found) < len(special):
         raise InputError(
@@ -225,15 +227,14 @@ def _part(values, key, allowed, path):
     return part
 
 
-def _check_added(token, place, special):
+def _check_added(token, place, special, in_normalized):
     content = _content(token)
     if content not in special:
         raise InputError(
             f"{place} holds {quote(content)}, which is matched in texts; albert_tf's tokenizer has no such tokens"
         )
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
-        # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
-        if token.get(name) and (name, content) != ("normalized", "<mask>"):
+        if token.get(name) and not (name == "normalized" and content in in_normalized):
             raise InputError(
                 f"{place} has {content} with {name}=true, but albert_tf's tokenizer matches it in texts as given"
             )

@@ -10,10 +10,18 @@ import albert_tf
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 
-# ELECTRA's encoder, and RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary.
+# ELECTRA's encoder, RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary, and DeBERTa's.
 FAMILIES = {
     "electra": {"pooler": False, "classification_head": "dense_gelu"},
     "roberta": {"type_vocab_size": 1, "position_offset": 1, "classification_head": "dense_tanh", "embedding_size": 16},
+    "deberta-v2": {
+        "pooler": False,
+        "classification_head": "dense_gelu",
+        "embedding_size": 16,
+        "relative_attention": "p2c|c2p",
+        "position_buckets": 8,
+        "share_att_key": True,
+    },
 }
 
 
@@ -66,9 +74,9 @@ def test_what_can_not_be_converted_leaves_no_run(classify, write_theirs, tmp_pat
     theirs = tmp_path / "theirs"
     shutil.copytree(write_theirs("electra"), theirs)
     settings = json.loads((theirs / "config.json").read_text())
-    (theirs / "config.json").write_text(json.dumps({**settings, "model_type": "deberta-v2"}))
+    (theirs / "config.json").write_text(json.dumps({**settings, "model_type": "funnel"}))
     result = classify(init_checkpoint=theirs, do_train=True)
-    assert result.code == 1 and "model_type=deberta-v2 can't be converted" in result.errors
+    assert result.code == 1 and "model_type=funnel can't be converted" in result.errors
     assert not (tmp_path / "run").exists()
 
 

@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-R, ELECTRA and DistilBERT of transformers: the same numbers and gradients, bit-equal round trips.
+"""Encoders of transformers beside ALBERT and BERT: the same numbers and gradients, bit-equal round trips.
 
 Their side computes in float64. Ours is float32, whose products of at most 64 terms in 3 layers agree with that to about
 64 x 3 x 2^-24 = 1e-5 of a variable's gradient.
@@ -24,7 +24,7 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SIZES = {"vocab_size": 40, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
 # The shapes of Korean models, made small: KLUE-RoBERTa and XLM-R (PAD 1), RoBERTa with PAD 0, KoELECTRA-small (E < H),
-# KoELECTRA-base (E = H), DistilKoBERT (three layers).
+# KoELECTRA-base (E = H), DistilKoBERT (three layers), DeBERTa-v2.
 MODELS = {
     "roberta": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 18, "pad_token_id": 1, **SIZES}),
     "roberta, pad 0": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 17, "pad_token_id": 0, **SIZES}),
@@ -34,6 +34,10 @@ MODELS = {
     "distilbert": (
         "DistilBert",
         {"vocab_size": 40, "n_layers": 3, "dim": 32, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 16},
+    ),
+    "deberta-v2": (
+        "DebertaV2",
+        {"max_position_embeddings": 16, "relative_attention": True, "pos_att_type": "p2c|c2p", **SIZES},
     ),
 }
 HEADS = {
@@ -243,8 +247,8 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
     edit_config(tmp_path / "discriminator", architectures=["ElectraForMaskedLM"])
     with pytest.raises(InputError, match=r"ElectraForMaskedLM is a generator of ELECTRA, and .* holds a discriminator"):
         to_ours(tmp_path / "discriminator", tmp_path / "nothing")
-    edit_config(tmp_path / "discriminator", model_type="deberta-v2")
-    with pytest.raises(InputError, match="model_type=deberta-v2 can't be converted; albert, bert, roberta, electra"):
+    edit_config(tmp_path / "discriminator", model_type="funnel")
+    with pytest.raises(InputError, match="model_type=funnel can't be converted; albert, bert, roberta, electra"):
         to_ours(tmp_path / "discriminator", tmp_path / "nothing")
 
 
@@ -348,7 +352,7 @@ def test_they_come_back_without_their_library(tmp_path):
     for model_type, family in ((name, family_named(name)) for name in FAMILIES):
         if model_type in ("albert", "bert", "gpt2", "xlm"):  # heads of the last two are other ones: test_gpt2, test_xlm
             continue
-        changes = {"num_hidden_layers": 2, "embedding_size": 16, "sharing": "none", **family.always}
+        changes = {"num_hidden_layers": 2, "embedding_size": 16, "classification_head": "dense_gelu", **family.always}
         changes |= {"position_offset": 2, "type_vocab_size": 1} if "roberta" in model_type else {}
         changes["hidden_act"] = "gelu_erf"
         for task in ("classify", "tag", "squad", "race", None):

@@ -138,7 +138,10 @@ def test_special_tokens_in_texts_are_as_the_form_and_the_model_have_them(english
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"form": "fast"}, "form must be one of google, huggingface, sentencepiece, xlm-roberta. Received: 'fast'"),
+        (
+            {"form": "fast"},
+            "form must be one of google, huggingface, sentencepiece, xlm-roberta, deberta. Received: 'fast'",
+        ),
         ({"form": "sentencepiece"}, "form=sentencepiece leaves text to the model"),
         ({"form": "huggingface", "special_pieces_in_text": True}, "special_pieces_in_text works only with form=google"),
         ({"special_pieces_in_text": 1}, "special_pieces_in_text must be true or false"),

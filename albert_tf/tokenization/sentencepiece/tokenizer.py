@@ -22,9 +22,9 @@ from albert_tf.tokenization.sentencepiece.special_tokens import SpecialTokensInT
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
 
 SENTENCEPIECE = "sentencepiece"
-FORMS = GOOGLE, HUGGINGFACE, _, XLM_ROBERTA = "google", "huggingface", SENTENCEPIECE, "xlm-roberta"
+FORMS = GOOGLE, HUGGINGFACE, _, XLM_ROBERTA, DEBERTA = "google", "huggingface", SENTENCEPIECE, "xlm-roberta", "deberta"
 # Forms that leave texts as they are to the model.
-_OF_MODEL_ALONE = (SENTENCEPIECE, XLM_ROBERTA)
+_OF_MODEL_ALONE = (SENTENCEPIECE, XLM_ROBERTA, DEBERTA)
 MODEL_FILE = "spiece.model"
 
 _MODEL_HASH = "model_sha256"
@@ -43,8 +43,8 @@ class SentencePieceTokenizer(Tokenizer):
         num_unused: Number of [unused] slots to add behind the model's pieces.
         form: "google" for what the settings above say, no text turning into a special token; "huggingface" for the same
             with letters lower-cased before all else, too, and "[MASK]" turning into the special token;
-            "sentencepiece" for the model alone, which KerasHub has; "xlm-roberta" for the same with special tokens in
-            text, and two [SEP] between the texts of a pair.
+            "sentencepiece" for the model alone, which KerasHub has; "deberta" for the same with special tokens in text;
+            "xlm-roberta" for that with two [SEP] between the texts of a pair.
         special_pieces_in_text: Of form="google": let text spell special tokens that are ordinary pieces of the model.
         truncation: Which text of a pair keeps the odd piece, as for `KoreanWordPieceTokenizer`.
 
@@ -100,7 +100,7 @@ class SentencePieceTokenizer(Tokenizer):
     @property
     def takes_special_tokens_in_text(self) -> bool:
         """Whether "[MASK]" and the like in a text are the special tokens."""
-        return self.form in (HUGGINGFACE, XLM_ROBERTA)
+        return self.form in (HUGGINGFACE, XLM_ROBERTA, DEBERTA)
 
     @classmethod
     def from_model_file(cls, model_file: str | os.PathLike, **options) -> "SentencePieceTokenizer":
