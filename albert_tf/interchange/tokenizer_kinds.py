@@ -22,9 +22,8 @@ class Kind(typing.NamedTuple):
     # Makes our tokenizer, and sentences on it, of a model's path, its folder, `ReadOptions`, what tokenizer_config.json
     # says (maybe nothing), and the library that reads it; an InputError if they can't be used or disagree.
     reader: collections.abc.Callable[..., tuple[typing.Any, tuple[str, ...]]] | None = None
-    checks_json: bool = (
-        False  # whether that reads a tokenizer.json too, alone (then its path is None) or beside the model
-    )
+    # Whether that reads a tokenizer.json, too, alone (then the model's path is None) or beside the model.
+    checks_json: bool = False
     # Special tokens that the fast tokenizer alone looks for in normalised text; XLM-RoBERTa's unless said otherwise.
     in_normalized: tuple[str, ...] = ("<mask>",)
 
