@@ -1,4 +1,4 @@
-"""What tasks share whose examples are texts, or pairs of them, each with a label, several, or a number."""
+"""The common part of tasks whose examples are texts, or pairs of them, each with a label, several, or a number."""
 
 import abc
 import collections.abc
@@ -43,20 +43,20 @@ class LabelledTextTask(FinetuningTask):
 
     Args:
         config: Hyper-parameters.
-        files: What the columns of the files mean, and how the task is measured.
+        files: The meaning of the files' columns, and the measures.
         num_outputs: How many numbers the model gives for each text.
-        doc_stride: Of a text too long for one sequence, every how many pieces a window begins; the mean of its windows'
-            logits is what the text has. None to cut such texts.
+        doc_stride: Every how many tokens a window of a text too long for one sequence begins; its logits are the mean
+            of its windows'. None to cut such texts.
 
     Raises:
         InputError: Pairs are to be read in windows, or `doc_stride` is no whole number from 1.
 
     Attributes:
-        loss_name: What the loss is called.
-        label_name: What the feature of the labels is called.
+        loss_name: The name of the loss.
+        label_name: The feature of the labels.
         label_type: Its dtype.
-        label_shape: The shape of those of one text.
-        activations: What makes probabilities of logits, in a graph and of arrays; nothing where numbers are learnt.
+        label_shape: Its shape for one text.
+        activations: Functions from logits to probabilities, in a graph and of arrays; none where numbers are learnt.
         read_labels: As for `read_examples`.
     """
 
@@ -85,15 +85,15 @@ class LabelledTextTask(FinetuningTask):
 
     @abc.abstractmethod
     def label_values(self, examples: list[LabelledText]) -> np.ndarray:
-        """Returns what T texts' labels are to the model, `label_type` [T] or [T, labels]; 0 for an unknown one."""
+        """Returns the labels of T texts as numbers, `label_type` [T] or [T, labels]; 0 for an unknown one."""
 
     @abc.abstractmethod
     def written_prediction(self, prediction: dict[str, typing.Any]) -> str:
-        """Returns what files hold as a prediction."""
+        """Returns a prediction as files hold it."""
 
     @abc.abstractmethod
     def predict_linearly(self, train: list[LabelledText], dev: list[LabelledText]) -> list[dict[str, typing.Any]]:
-        """Returns a linear model's predictions for `dev`; see `LinearModel`."""
+        """Returns a linear model's predictions for `dev`."""
 
     def read(self, path, needs_labels=True):
         bad_rows, found = BadRows(self._files.on_bad_row), []
@@ -224,7 +224,7 @@ class LabelledTextTask(FinetuningTask):
         return example.texts, example.label if self.labels else ""
 
     def written_label(self, label: typing.Any) -> str:
-        """Returns what files of predictions hold as an example's label, "" for none."""
+        """Returns an example's label as files of predictions hold it, "" for none."""
         return label or ""
 
     def examples_of(self, inputs):

@@ -37,7 +37,7 @@ def tag(train: list[TaggedText], dev: list[TaggedText]) -> list[list[str]]:
 
 
 def _features(text):
-    """Returns what is known of each unit: n-grams around its first and its last character, and three words."""
+    """Returns the features of each unit: n-grams around its first and its last character, and three words."""
     padded = " " * (_REACH + 1) + text.text + " " * (_REACH + 1)
     words = [match.span() for match in re.finditer(r"\S+", text.text)]
     word, units = 0, []
