@@ -61,7 +61,7 @@ def pretrain_folder(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
-    """Pre-trains a model, and evaluates it on documents that are kept for that; see `albert_tf.pretrain`.
+    """Pre-trains a model, and evaluates it on documents that are kept for that.
 
     Without config it is that of `model`, or else the one in the folder of `vocabulary`, which is read where there is no
     `model`. A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.

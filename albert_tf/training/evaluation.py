@@ -36,9 +36,9 @@ class Evaluator:
     def evaluate(
         self, dataset: tf.data.Dataset, is_to_stop: collections.abc.Callable[[], bool] = lambda: False
     ) -> dict[str, float] | None:
-        """Returns the average of each loss and metric, and "loss", which is what training minimises.
+        """Returns the average of each loss and metric, and "loss", which training minimises; None if stopped.
 
-        Batches are global and all of one size; what fills up the last one weighs 0. None if `is_to_stop`, asked before
+        Batches are global and all of one size; examples that fill up the last one weigh 0. `is_to_stop` is asked before
         each.
         """
         if self._max_eval_steps is not None:
@@ -63,10 +63,10 @@ class Evaluator:
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
     ) -> dict[str, np.ndarray]:
-        """Returns what a function of a batch and the models by name computes for every example, in order.
+        """Returns the outputs of a function of a batch and the models by name for every example, in order.
 
-        It returns tensors [B, ...] by name, inside a replica. Batches are global, with `example_weights`, 0 for what
-        fills up the last one.
+        It returns tensors [B, ...] by name, inside a replica. Batches are global, with `example_weights`, 0 for
+        examples that fill up the last one.
         """
         if function not in self._output_functions:
             self._output_functions[function] = make_output_function(
@@ -86,9 +86,9 @@ def with_scores(
 
 
 def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
-    """Returns the averages of what was added to sums, which start anew, and what the objective makes of vectors.
+    """Returns the averages of sums, which start anew, and the objective's metrics of vectors.
 
-    With them comes "loss", what training minimises, if all losses were measured.
+    With them comes "loss", which training minimises, if all losses were measured.
     """
     averages, vectors = sums.take()
     coefficients = objective.loss_coefficients

@@ -29,10 +29,9 @@ class MetricSums:
         )
 
     def update(self, values: dict[str, tuple[tf.Tensor, tf.Tensor]], is_counted: tf.Tensor | bool = True) -> None:
-        """Adds what all replicas measured, unless not `is_counted`; call it inside a replica.
+        """Adds what all replicas measured, unless not `is_counted`, the same on all; call it inside a replica.
 
-        Each metric is (sum, weight), two float32 scalars over the replica's own examples, or two vectors. `is_counted`
-        is the same on all replicas.
+        Each metric is (sum, weight), two float32 scalars over the replica's own examples, or two vectors.
         """
         sums, weights = zip(*(values[name] for name in self.names))
         context = tf.distribute.get_replica_context()

@@ -23,7 +23,7 @@ LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
-    """How to train and evaluate; see the help of each setting.
+    """How to train and evaluate, beside the help of each setting.
 
     Attributes:
         reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
@@ -157,11 +157,7 @@ class RunSettings(Settings):
             )
 
     def make_schedule(self) -> LearningRateSchedule:
-        """Returns the learning rate of each step.
-
-        Raises:
-            InputError: A value is out of range.
-        """
+        """Returns the learning rate of each step; InputError if a value is out of range."""
         peak = self.learning_rate
         if self.scale_learning_rate == "sqrt":
             peak *= (self.train_batch_size / self.reference_batch_size) ** 0.5
@@ -178,7 +174,7 @@ class RunSettings(Settings):
         Args:
             variables: By name.
             compute_dtype: Of the models' products of matrices.
-            followers: See `Objective.followers`.
+            followers: As `Objective.followers` returns them.
 
         Raises:
             InputError: A setting is out of range, or `freeze` names no variable or all of them.
@@ -206,16 +202,12 @@ class RunSettings(Settings):
 
 
 def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: float) -> dict[str, float]:
-    """Returns what the learning rate is multiplied by below the heads: once by the decay a block, from the top down.
+    """Returns the factor of each variable's learning rate below the heads: the decay once a block, from the top down.
 
     Of N blocks the last has the factor d, the first d^N, and embeddings and their projection d^(N + 1); heads and the
-    pooler have 1. A further model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark et
-    al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by a slip: to repeat it, multiply
+    pooler have 1. An additional model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark
+    et al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by a slip: to repeat it, multiply
     `learning_rate` by d and keep the heads' by `head_learning_rate`.
-
-    Args:
-        variables: Names.
-        layer_decay: d.
     """
     numbers = {name: int(found[1]) for name in variables if (found := _OF_BLOCK.match(name))}
     num_blocks = max(numbers.values(), default=-1) + 1

@@ -49,8 +49,8 @@ def train(
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
     `check_owner` is called before anything is written, and raises InputError if the folder is another run's by now;
-    `claim` before each checkpoint: it makes the folder this run's, which it isn't as long as nothing is saved. An
-    InputError if a checkpoint can't be written, too many steps were skipped, or a device is gone, too.
+    `claim` before each checkpoint, which makes the folder this run's. An InputError if a checkpoint can't be written,
+    too many steps were skipped, or a device is gone, too.
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
@@ -66,7 +66,7 @@ def train(
 
 
 def _explain(error):
-    """Returns what a user can do about an error of TensorFlow's."""
+    """Returns a remedy for an error of TensorFlow's."""
     reason = first_line(error)
     if not isinstance(error, tf.errors.ResourceExhaustedError):
         return f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same command"

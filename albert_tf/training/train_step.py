@@ -1,7 +1,7 @@
 """One step of training and one of evaluation, the same code for every kind of device.
 
-An objective says what a batch costs; the step does the rest: gradients of losses averaged over the global batch, summed
-over micro-batches and replicas, the update, and metrics that stay on the device.
+An objective gives the cost of a batch; the step does the rest: gradients of losses averaged over the global batch,
+summed over micro-batches and replicas, the update, and metrics that stay on the device.
 """
 
 import collections.abc

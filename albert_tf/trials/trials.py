@@ -39,16 +39,16 @@ def run_trials(
     tell: collections.abc.Callable[[str], None] = print,
     is_chief: bool = True,
 ) -> None:
-    """Trains with one variant after the other, each in a folder of its own, and writes what they come to.
+    """Trains with one variant after the other, each in a folder of its own, and writes their results.
 
     Trainings that are there already are only looked at, so that the same call goes on where it was stopped. Where one
     diverges, all that differ from it in the seed alone are left out.
 
     Args:
         output_dir: The folder that theirs are made in, with trials.json, eval_results.json and the journal of a search.
-        search: What to try.
+        search: The variants.
         run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
-            and the results by metric. What it raises ends the search, and the same call goes on.
+            and the results by metric. An error of its own ends the search, and the same call goes on.
         tell: Prints a line.
         is_chief: Whether this process writes; of several that train together all go through the same seeds.
 

@@ -1,4 +1,4 @@
-"""What tells whether files and checkpoints are those that a run began with, wherever they lie by now."""
+"""The identities of files and checkpoints that a run began with, wherever they lie by now."""
 
 import hashlib
 import os
@@ -37,7 +37,7 @@ def joint_identity(identities: list[dict[str, str]]) -> dict[str, str]:
 
 
 def shard_identity(path: str) -> str:
-    """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record."""
+    """Returns the identity of a shard whose manifest holds no digest: size and SHA-256 of its first record."""
     with reading(path) as file:
         header = file.read(12)  # the length of the record, and the checksum of the length
         record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
@@ -46,9 +46,9 @@ def shard_identity(path: str) -> str:
 
 
 def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
-    """Returns what tells the checkpoint that a path or a folder names; None for none.
+    """Returns the identity of the checkpoint that a path or a folder names; None for none.
 
-    That is its absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None
+    It is the absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None
     for the latter where there is no checkpoint (any more).
     """
     if not path:
@@ -60,9 +60,9 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
 
 
 def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
-    """Returns whether two of `checkpoint_identity` are of the same checkpoint, which may be gone by now.
+    """Returns whether two of `checkpoint_identity` are of the same checkpoint.
 
-    What is named now may then be its folder.
+    It may be gone by now, and its folder be named instead.
     """
     if earlier is None or now is None:
         return earlier is now

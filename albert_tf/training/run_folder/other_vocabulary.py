@@ -48,7 +48,7 @@ def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class OtherVocabulary:
-    """How the variables of a model become those of the same model with another vocabulary."""
+    """How a model's variables become those of the same model with another vocabulary."""
 
     source: str  # the tokenizer.json of the vocabulary that was left
     pieces: CarriedPieces  # where the new one's come from
