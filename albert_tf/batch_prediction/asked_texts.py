@@ -9,7 +9,7 @@ from albert_tf.text_encoding import replace_halves
 
 
 class AskedTexts:
-    """What `predict_file` reads of a model; it is its own task.
+    """A model and one of its abilities, as `predict_file` asks it; it is its own task.
 
     Args:
         model: The model.

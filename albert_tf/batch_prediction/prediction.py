@@ -35,9 +35,9 @@ class BatchOptions:
         input_fields: As the `fields` of `InputRows`.
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
-        keeps_inputs: Whether what was asked stands beside each answer.
+        keeps_inputs: Whether the input stands beside each answer.
         kept_columns: As for `InputRows`.
-        batches_per_part: After so many batches the answers are written and the progress is told.
+        batches_per_part: Batches after which the answers are written and the progress is told.
     """
 
     batch_size: int = 64
@@ -73,16 +73,15 @@ def predict_file(
     options: BatchOptions,
     summarize: collections.abc.Callable[[collections.abc.Iterator[Answer]], None] | None = None,
 ) -> tuple[int, int]:
-    """Writes what a model answers to each line of a file, as many lines as the file has, in its order.
+    """Writes a model's answer to each line of a file, in its order.
 
-    These are lines of JSON, or, where the name of the file to write ends in .tsv, a table with a header; see
-    `write_table`.
+    These are lines of JSON, or, where the name of the file to write ends in .tsv, a table as of `write_table`.
 
     Args:
-        predictor: What has `predict`.
+        predictor: Has `predict`.
         input_file: As for `InputRows`.
-        output_file: Appears when all is done, and replaces what was there.
-        options: How.
+        output_file: Appears when all is done, and replaces the former one.
+        options: Batch size, columns and the like.
         summarize: Is given all answers before the file appears.
 
     Returns:

@@ -35,10 +35,7 @@ _LAST_CALL_SECONDS = 2
 
 
 class _Connection(H11Protocol):
-    """A connection, which ends when the server has waited for its client for too long.
-
-    Overrides what uvicorn and asyncio call.
-    """
+    """A connection, which ends when the server has waited for its client for too long."""
 
     def connection_made(self, transport):
         super().connection_made(transport)
@@ -131,7 +128,7 @@ class _Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
+    """Serves an application until SIGTERM or Ctrl-C, and then answers all requests that were sent before.
 
     `answered_at_signal` is how many requests had been answered when it was told to stop, and `num_answered` how many
     were in the end; the others of `application.num_requests` were not.
@@ -225,9 +222,9 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
 
 
 def _let_nobody_in(listener):
-    """Has Linux drop what comes from new clients: they try again a second later, and are refused then.
+    """Has Linux drop packets of new clients: they try again a second later, and are refused then.
 
-    Those that came between the last `accept` and `close` would be taken for connected, and reset. See
+    Those that came between the last `accept` and `close` would be taken for connected, and reset. The filter is that of
     Documentation/networking/filter.rst of Linux.
     """
     if sys.platform != "linux":

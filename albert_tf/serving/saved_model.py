@@ -21,8 +21,8 @@ class SavedModelBackend(TokenizerBackend, Export):
 
     Args:
         folder: Of a version.
-        card: What its model card says, as `Format.read_card` returns it.
-        extra_folder: Where its tokenizer lies.
+        card: As `Format.read_card` returns it.
+        extra_folder: Of its tokenizer.
 
     Raises:
         InputError: It is damaged, or its card is that of another.

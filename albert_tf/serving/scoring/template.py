@@ -20,11 +20,11 @@ class Filled(typing.NamedTuple):
 
 
 class Template:
-    """Words around a text and what is said of it, as "{text} 한마디로 {answer}".
+    """Words around a text and its answer, as "{text} 한마디로 {answer}".
 
     Args:
         words: With "{text}" and "{answer}" once each.
-        answers: What stands for each label.
+        answers: For each label.
         examples: Texts with their labels, which stand in front, filled in likewise.
 
     Raises:
