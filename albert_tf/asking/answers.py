@@ -33,7 +33,7 @@ class Answer(abc.ABC):
         thresholds: From which probability on a text has each label, where it may have several.
 
     Attributes:
-        name: Its name in model cards.
+        name: In model cards.
         signature: The signature of an export whose outputs `prediction` needs.
         reads_windows: Whether long texts are always read in windows, and never cut.
         needs_thresholds: Whether labels are given by thresholds.

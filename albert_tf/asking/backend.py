@@ -65,7 +65,6 @@ class Export(Backend):
 
     Attributes:
         folder: Of the version.
-        version: Its number.
         card: The content of model_card.json.
         answer: How it spells predictions; None for a pre-trained model.
     """

@@ -190,7 +190,6 @@ class InputRows:
 
 
 def _has_all(fields, columns):
-    """Whether a table has every column that is read."""
     return all(column in columns for field in fields for column in columns_of(field, columns))
 
 

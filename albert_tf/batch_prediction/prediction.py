@@ -32,11 +32,10 @@ class BatchOptions:
 
     Attributes:
         batch_size: Texts that are computed at once.
-        input_fields: As the `fields` of `InputRows`.
+        input_fields: As the `fields` of `InputRows`; `kept_columns` likewise.
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
         keeps_inputs: Whether the input stands beside each answer.
-        kept_columns: As for `InputRows`.
         batches_per_part: Batches after which the answers are written and the progress is told.
     """
 
@@ -53,8 +52,7 @@ class BatchOptions:
 def hold_output(output_file: str) -> collections.abc.Iterator[None]:
     """Keeps other predictions from being written to a file, and clears away what killed ones left.
 
-    Raises:
-        InputError: Another command is writing it, or it can't be written.
+    InputError if another command is writing it, or it can't be written.
     """
     folder = unfinished_path(output_file)
     with hold(folder, "output_file", output_file):
@@ -81,7 +79,7 @@ def predict_file(
         predictor: Has `predict`.
         input_file: As for `InputRows`.
         output_file: Appears when all is done, and replaces the former one.
-        options: Batch size, columns and the like.
+        options: How.
         summarize: Is given all answers before the file appears.
 
     Returns:

@@ -32,7 +32,7 @@ class LinearScores:
 
     name: str
     scores: dict[str, float]  # On the dev file, by the names of the measures.
-    replicates: list[float]  # Of the measure that selects; see `replicates`.
+    replicates: list[float]  # Of the measure that selects, as `replicates` returns them.
     trained_on: int  # Of how many examples of the training file.
     of: int  # How many that file has.
 

@@ -1,8 +1,8 @@
 """Encoded examples as batches of texts of about one length.
 
-A text of 20 tokens costs as much as one of 128 where it is padded to as many. So where shapes may change, a batch is
-cut to its longest example, or to the next power of two where each shape is compiled. A TPU compiles the step for one
-shape: its batches hold the same examples, padded to the full length.
+A text of 20 tokens costs as much as one of 128 if padded to it. So where shapes may change, a batch is cut to its
+longest example, or to the next power of two where each shape is compiled. A TPU compiles the step for one shape: its
+batches hold the same examples, padded to the full length.
 """
 
 import collections.abc
@@ -28,10 +28,9 @@ _BATCHES_SORTED_TOGETHER = 16
 
 
 class Examples:
-    """Encoded examples to make batches of.
+    """Encoded examples to make batches of; features are [N, ...], and `input_mask` [N, ..., S] tells the lengths.
 
-    Features are [N, ...]; `input_mask` [N, ..., S] tells how long an example is. An axis of unknown size in the batch
-    spec, but for the first, is that of the tokens.
+    An axis of unknown size in the batch spec, but for the first, is that of the tokens.
     """
 
     def __init__(self, features: Features, batch_spec: BatchSpec, has_few_lengths: bool = False):

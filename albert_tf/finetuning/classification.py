@@ -28,8 +28,7 @@ class Classification(LabelledTextTask):
     A prediction is a dictionary of the "label" and the "probabilities" of all labels by name.
 
     Args:
-        config: Hyper-parameters.
-        labels: The labels in the order of their ids.
+        labels: In the order of their ids.
         files: The meaning of the files' columns, and the measures.
         class_weights: The weight of an example of each label in training; None for 1 each.
         doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.

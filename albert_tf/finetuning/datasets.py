@@ -39,13 +39,10 @@ class DataFiles:
     """The files of a data set, the meaning of their columns, and the measures that its authors chose.
 
     Attributes:
-        train: Names that the training file may have, in the order in which they are looked for.
-        dev: Names of the file for evaluation.
-        test: Names of the file to predict.
-        text_column: Column of the text.
+        train: Names that the training file may have, in the order in which they are looked for; `dev` and `test`
+            likewise.
         text_pair_column: Column of the second text, None if there is none.
-        label_column: Column of the label.
-        labels: The labels in the order of their ids; None for those of the training file, sorted.
+        labels: In the order of their ids; None for those of the training file, sorted.
         metrics: Names of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
         is_regression: Whether labels are numbers to come close to.
         columns: The names of the columns, where files have no header.
@@ -73,9 +70,9 @@ class DataFiles:
 
     @property
     def may_hide_pieces(self) -> bool:
-        """Whether a training text without a few of its pieces still has its label; docs/classification.md has figures.
+        """Whether a training text without a few of its tokens still has its label (figures in docs/classification.md).
 
-        Many pieces say whether texts are alike, and one alone whether the second follows from the first.
+        Many tokens say whether texts are alike, and one alone whether the second follows from the first.
         """
         return self.text_pair_column is None or self.asks_likeness
 
@@ -261,7 +258,7 @@ def _list(folder, extensions):
 
 
 def _find_split(data_dir, names):
-    """Returns the files of the first of some splits that is in a folder that `datasets` has saved."""
+    """Returns the files of the first of some splits in a folder that `datasets` has saved."""
     splits = saved_splits(data_dir) if is_saved(data_dir) else {}
     found = [name for name in names if name in splits]
     if not found:
@@ -274,7 +271,6 @@ def _find_split(data_dir, names):
 
 
 def _files_called(name, there, data_dir):
-    """Returns the files of a folder that a name stands for."""
     for exact in (name, f"{name}.gz"):
         if exact in there:
             return [exact]

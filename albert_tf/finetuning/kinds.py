@@ -69,10 +69,9 @@ class TaskKind:
     """A task as the rest of the library knows it.
 
     Attributes:
-        name: Its name for the TPU planner, and as `task` of a conversion.
-        head: Of the model.
+        name: For the TPU planner, and as `task` of a conversion.
         answer: How exports spell its predictions; None for a task that can't be exported.
-        num_outputs: How many outputs the head has; None for one for each label.
+        num_outputs: Of the head; None for one for each label.
         hf_problem_type: Its name in configs of transformers, which tells tasks with the same class apart.
         deciding_file: The file in a run's folder that answers are decided by, which other formats have no place for.
     """

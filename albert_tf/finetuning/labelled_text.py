@@ -40,11 +40,9 @@ class LabelledText:
     """One row of a file.
 
     Attributes:
-        text: The text.
         text_pair: The second text, or None.
         label: As it is written, None where the file has no label column; a tuple of labels where there may be several.
         line: Number of the row's line in the file, for messages.
-        path: The file.
     """
 
     text: str
@@ -115,7 +113,6 @@ def _read_file(path, files, needs_label, read_labels):
 
 
 def _objects(row_file, bad_rows):
-    """Returns the rows of a file that have columns."""
     rows = []
     for row in row_file:
         if row.error:

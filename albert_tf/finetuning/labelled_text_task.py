@@ -39,23 +39,14 @@ _PREMISE_AND_HYPOTHESIS = DataFiles(text_column="premise", text_pair_column="hyp
 
 
 class LabelledTextTask(FinetuningTask):
-    """A task over `LabelledText`s.
+    """A task over `LabelledText`s, with `num_outputs` numbers of the model for each text.
 
-    Args:
-        config: Hyper-parameters.
-        files: The meaning of the files' columns, and the measures.
-        num_outputs: How many numbers the model gives for each text.
-        doc_stride: Every how many tokens a window of a text too long for one sequence begins; its logits are the mean
-            of its windows'. None to cut such texts.
-
-    Raises:
-        InputError: Pairs are to be read in windows, or `doc_stride` is no whole number from 1.
+    Of a text too long for one sequence a window begins every `doc_stride` tokens; its logits are the mean of its
+    windows'. None cuts such texts. InputError if pairs are to be read in windows, or `doc_stride` is no whole number
+    from 1.
 
     Attributes:
-        loss_name: The name of the loss.
-        label_name: The feature of the labels.
-        label_type: Its dtype.
-        label_shape: Its shape for one text.
+        label_name: The feature of the labels, of `label_type`, and `label_shape` for one text.
         activations: Functions from logits to probabilities, in a graph and of arrays; none where numbers are learnt.
         read_labels: As for `read_examples`.
     """

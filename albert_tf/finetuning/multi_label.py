@@ -40,8 +40,7 @@ class MultiLabel(LabelledTextTask):
     of all labels by name. Thresholds are 0.5 until held-out data say better ones; the folder of a run keeps them.
 
     Args:
-        config: Hyper-parameters.
-        labels: The labels in the order of their ids.
+        labels: In the order of their ids.
         files: The meaning of the files' columns, and the measures, names of `METRICS`.
         separator: The string between the labels of a text, where a file writes them as one value.
         doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.

@@ -32,7 +32,6 @@ class MultipleChoice(FinetuningTask):
     options by letter.
 
     Args:
-        config: Hyper-parameters.
         num_choices: How many options each question has.
         max_qa_length: Most tokens of question and option.
         levels: Which of RACE's levels are read; none for JSON lines.

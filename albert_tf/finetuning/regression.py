@@ -22,7 +22,6 @@ class Regression(LabelledTextTask):
     A prediction is a dictionary of the "score".
 
     Args:
-        config: Hyper-parameters.
         files: The meaning of the files' columns, and the measures.
         doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.
         sigmoid: Whether the number is the sigmoid of the head's output, as of cross-encoders from elsewhere.

@@ -35,7 +35,6 @@ class EncodedFile:
     """A file of examples, or several that are read as one, ready for the model.
 
     Attributes:
-        features: As `FinetuningTask.encode` returned them.
         max_seq_length: Tokens that they are cut or padded to.
         share: Which part of the file it is; None for all of it.
         trained_on: Rows to train on in place of `features`, as `teacher.taught` makes them.
@@ -90,7 +89,7 @@ def load_file(
         task: Of the examples.
         path: The file, or several that are read as one.
         tokenizer: Encodes the texts.
-        max_seq_length: Length S that they are cut or padded to, in tokens.
+        max_seq_length: Tokens S that they are cut or padded to.
         needs_labels: Whether each example must have its answer, as for training and evaluation.
         share: Which part of the file to take; None for all of it.
 
@@ -170,10 +169,10 @@ def train(
     results_data: dict[str, dict[str, str]] | None = None,
     token_dropout: float = 0.0,
 ) -> bool:
-    """Trains, from where the run stands; returns whether it came to the end.
+    """Trains a run of a `FinetuningTask`, from where it stands; returns whether it came to the end.
 
     Args:
-        run: Whose objective is a `FinetuningTask`.
+        run: In its folder.
         train_file: The examples to train on.
         dev_file: The examples to evaluate on while training; None for nothing.
         more_settings: JSON values to keep with the run's settings, and to compare with them when it is resumed.
@@ -217,7 +216,7 @@ def evaluate(
     "teacher_". The task writes the files of `FinetuningTask.reports` too.
 
     Args:
-        run: Whose objective is a `FinetuningTask`.
+        run: Of a `FinetuningTask`.
         dev_file: The examples to evaluate on.
         linear: As `baselines.linear_scores` returns them for this file; None to compare with no linear model.
         of_teacher: The teacher's scores on this file, by measure; None where there is none.
@@ -296,12 +295,8 @@ def compute_predictions(
 ) -> list[typing.Any]:
     """Returns a prediction for each example of a file.
 
-    Args:
-        task: Makes the predictions of outputs.
-        file: The examples.
-        batch_size: Over all replicas.
-        compute_outputs: Takes `task.outputs` and batches, as `Evaluator.compute_outputs` does.
-        lengths: How many lengths the batches may have.
+    `batch_size` is over all replicas; `compute_outputs` takes `task.outputs` and batches, as
+    `Evaluator.compute_outputs`.
     """
     batched = file.batched(task, lengths)
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))

@@ -43,7 +43,6 @@ class FinetuningTask(Objective):
 
     Attributes:
         kind: Its record in the registry of tasks; an empty one if it isn't registered.
-        predictions_file: Name of the file of predictions.
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
         may_hide_pieces: Whether a training text without a few of its tokens still has its label.
@@ -112,10 +111,7 @@ class FinetuningTask(Objective):
 
         N may be larger than the number of examples, where a long text becomes several windows. Whatever else `predict`
         needs, such as the example of each window, goes under names that `batch_spec` doesn't have; so does `CUT`, int32
-        [N, ...], where texts may be cut.
-
-        Raises:
-            InputError: A special token is missing in the vocabulary.
+        [N, ...], where texts may be cut. InputError if the vocabulary lacks a special token.
         """
 
     def read_unlabelled(self, path: str) -> list[typing.Any]:
@@ -185,10 +181,9 @@ class FinetuningTask(Objective):
         return "", {}
 
     def linear_model(self) -> LinearModel | None:
-        """Returns a linear model of the task's examples, to compare evaluations with; None if there is none.
+        """Returns a linear model of the examples that `read` returns, to compare with; None if there is none.
 
-        It takes examples as `read` returned them. Where it is given only some of them, they are chosen by
-        `text_and_label`.
+        Where it is given only some of them, they are chosen by `text_and_label`.
         """
         return None
 
@@ -197,11 +192,7 @@ class FinetuningTask(Objective):
         return predictions
 
     def restore(self, folder: str) -> None:
-        """Restores what `decide_on_held_out` settled for the run of a folder, if anything was.
-
-        Raises:
-            InputError: A file of it can't be used.
-        """
+        """Restores what `decide_on_held_out` settled for a folder's run; InputError if a file can't be used."""
 
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns the files to write after an evaluation: a function of (path, examples, predictions) for each."""
@@ -211,7 +202,6 @@ class FinetuningTask(Objective):
         """Returns how bad a mistake is, and what its line says under `error_columns`; None if there is none."""
 
     def _write_errors(self, path, examples, predictions):
-        """Writes a line for each mistake, the worst first."""
         write_errors(path, self.error_columns, map(self.mistake, examples, predictions))
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
@@ -234,11 +224,7 @@ class FinetuningTask(Objective):
         return describe_cuts(features[CUT], features["input_mask"].sum(), "text", where, limit)
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
-        """Returns examples without answers of a user's inputs in Python: texts, or tuples of them.
-
-        Raises:
-            InputError: An input is of another kind.
-        """
+        """Returns examples without answers of texts, or tuples of them; InputError if one is of another kind."""
         raise InputError(f"{type(self).__name__} can't predict texts that are in no file")
 
     def texts_of(self, example: typing.Any) -> tuple[str, ...]:
@@ -249,10 +235,7 @@ class FinetuningTask(Objective):
         """Returns the text and the label that a share of a file is chosen by, the same share of each label.
 
         Examples with equal texts come to one side; the label is "" where there are none to keep the shares of, and a
-        tuple of labels where a text may have several.
-
-        Raises:
-            InputError: No share can be chosen for this task.
+        tuple of labels where a text may have several. InputError if no share can be chosen for this task.
         """
         raise InputError(f"{type(self).__name__} needs a separate file to evaluate on; leave `dev_fraction` out")
 
@@ -278,7 +261,7 @@ class FinetuningTask(Objective):
     def settings(self) -> dict[str, typing.Any]:
         """Returns JSON values by name that tell this task from others; a run is resumed with the same ones.
 
-        By default these are the attributes that `setting_types` names, which `from_settings` gives to the constructor.
+        By default these are the attributes that `setting_types` names, for `from_settings` to give to the constructor.
         """
         own = {name: getattr(self, name) for name in self.setting_types}
         return {name: list(each) if isinstance(each, tuple) else each for name, each in own.items()}

@@ -113,7 +113,6 @@ def _parse(part, settings):
 
 
 def _value(known, text, part):
-    """Returns a value of a setting."""
     try:
         return known.parse(text.strip())
     except InputError as error:

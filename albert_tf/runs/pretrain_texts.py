@@ -141,7 +141,6 @@ def _with_defaults(settings, data, config):
 
 
 def _files_of(folder):
-    """Returns the settings that name the tokenizer in a folder."""
     vocab_file = find_beside_checkpoint(folder, VOCABULARY_FILE)
     return {"vocab_file": vocab_file} if vocab_file else {"spm_model_file": os.path.join(folder, MODEL_FILE)}
 

@@ -69,8 +69,7 @@ class Application:
     async def __call__(self, scope, receive, send):
         """Answers a request as of ASGI (https://asgi.readthedocs.io).
 
-        The server may cancel `scope["task"]`: the client has left, or the server stops; "has_left" in the scope says
-        that it left before.
+        The server may cancel `scope["task"]`: the client has left, as "has_left" says, or the server stops.
         """
         self.num_requests += 1
         if "has_left" in scope:

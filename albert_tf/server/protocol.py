@@ -18,7 +18,7 @@ def parse_request(
 ) -> tuple[str, list[tuple[bytes, ...]], bool]:
     """Returns a request's signature, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
-    Raises RefusedError if the model can't answer it.
+    RefusedError if the model can't answer it.
     """
     values = _parse_json(body)
     if not isinstance(values, dict) or not values.keys() <= {"signature_name", "instances", "inputs"}:

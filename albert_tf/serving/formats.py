@@ -14,8 +14,6 @@ class Format(abc.ABC):
     """One of `FORMATS`: a folder with a file that no other format has, a model card and a tokenizer.
 
     Attributes:
-        name: Its name in `FORMATS`.
-        file: The name of its file.
         weight_types: How it can store large weights; float32 first.
         reads_ids: Whether texts are encoded outside of it, by a tokenizer beside it.
         extra_folder: Of card and tokenizer in its folder.
@@ -34,11 +32,7 @@ class Format(abc.ABC):
         """Writes a `TrainedModel` into a new folder; returns the concrete functions that it consists of, by name."""
 
     def load(self, folder: str) -> Export:
-        """Loads an export from a folder that `find_export` returned.
-
-        Raises:
-            InputError: It is damaged or incomplete, or can be asked only elsewhere.
-        """
+        """Loads an export of `find_export`; InputError if it is damaged or incomplete, or for elsewhere alone."""
         raise self.refusal(folder)
 
     def refusal(self, folder: str) -> InputError:

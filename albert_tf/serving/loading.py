@@ -59,7 +59,6 @@ class TrainedModel:
 
     Attributes:
         model: With the weights of the folder's best checkpoint.
-        tokenizer: Of its texts.
         max_seq_length: Longest input in tokens.
         task: That it was fine-tuned for; None for a pre-trained model.
         checkpoint: The path of the weights, without extension.
@@ -243,7 +242,6 @@ def _check_encoder(model, missing, checkpoint, source):
 
 
 def _tokenizer_of(folder, tokenizer, config):
-    """Returns the tokenizer that is given, or else the folder's."""
     path = os.path.join(folder, TOKENIZER_FILE)
     if tokenizer is None:
         tokenizer = load_tokenizer(folder)

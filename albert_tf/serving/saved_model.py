@@ -17,7 +17,7 @@ _TEXTS_AT_ONCE = 64
 
 
 class SavedModelBackend(TokenizerBackend, Export):
-    """A SavedModel that `export_model.py` has written.
+    """A SavedModel export.
 
     Args:
         folder: Of a version.

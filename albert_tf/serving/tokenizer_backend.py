@@ -18,7 +18,6 @@ class TokenizerBackend(Backend):
     """A backend that can be asked about tokens, too.
 
     Attributes:
-        tokenizer: Of its texts.
         hidden_size: Of the states.
         is_causal: Whether tokens see only those before them.
         most_guesses: How many tokens it can name for each mask.

@@ -36,10 +36,9 @@ class Evaluator:
     def evaluate(
         self, dataset: tf.data.Dataset, is_to_stop: collections.abc.Callable[[], bool] = lambda: False
     ) -> dict[str, float] | None:
-        """Returns the average of each loss and metric, and "loss", which training minimises; None if stopped.
+        """Returns the average of each loss and metric, and "loss", which training minimises; None if `is_to_stop`.
 
-        Batches are global and all of one size; examples that fill up the last one weigh 0. `is_to_stop` is asked before
-        each.
+        Batches are global and all of one size; examples that fill up the last one weigh 0.
         """
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
@@ -86,10 +85,7 @@ def with_scores(
 
 
 def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
-    """Returns the averages of sums, which start anew, and the objective's metrics of vectors.
-
-    With them comes "loss", which training minimises, if all losses were measured.
-    """
+    """Returns the averages of sums, which start anew; and, if all losses were measured, "loss" and vector metrics."""
     averages, vectors = sums.take()
     coefficients = objective.loss_coefficients
     if not all(name in averages for name in coefficients):

@@ -1,7 +1,6 @@
 """Averages that stay on the device: every metric is a sum and a weight, added up over examples and replicas.
 
-An average is exact whatever the batch size and the number of replicas, because examples that only pad a batch carry
-weight zero.
+So averages are exact for any batch size and number of replicas: examples that only pad a batch carry weight zero.
 """
 
 import collections.abc
@@ -14,8 +13,7 @@ import tensorflow as tf
 class MetricSums:
     """Running sums of named metrics, some of them vectors of a length; create it inside a strategy's scope.
 
-    All replicas hold the same sums, so that a checkpoint of them is exact. `variable` is float32 [2, numbers]: the sums
-    of the values and the sums of their weights.
+    All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2, numbers], values and weights.
     """
 
     def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):

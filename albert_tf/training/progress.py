@@ -46,10 +46,7 @@ class Progress:
         self._writers = {}
 
     def start(self, step: int, num_train_steps: int) -> None:
-        """Starts the clock at a step, and forgets reports of later steps, which a run that was killed left behind.
-
-        At step 0 nothing is saved, and the reports may be of a run with other settings.
-        """
+        """Starts the clock at a step, and forgets later reports, of a run that was killed or had other settings."""
         self._num_train_steps = num_train_steps
         self.restart_clock(step)
         self._started_at, self._started_step = self._last_at, step
@@ -186,8 +183,7 @@ def _row_of(line):
 def read_metrics(output_dir: str) -> list[dict]:
     """Returns the rows of metrics.jsonl, one for each split and step.
 
-    Of several rows of one step, each value is the last of its name: earlier versions wrote a second one without the
-    scores, which must not hide them.
+    Of several rows of one step each value is the last of its name: earlier versions wrote a second one without scores.
     """
     path = os.path.join(output_dir, METRICS_FILE)
     if not tf.io.gfile.exists(path):

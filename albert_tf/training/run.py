@@ -58,8 +58,8 @@ class TrainingRun:
             computes: in the scope of a strategy, or on one device.
         settings: How to train and evaluate.
         tokenizer: Of the data, None if unknown.
-        on_metrics: Called with step, split ("train" or "held_out") and values by name whenever metrics are recorded, on
-            the chief alone; no progress lines are printed then. None for the lines.
+        on_metrics: Called on the chief with step, split ("train" or "held_out") and values by name whenever metrics are
+            recorded; None for progress lines instead.
         trackers: Are called likewise, beside the progress lines; one that fails is left out with a warning.
 
     Attributes:
@@ -177,7 +177,6 @@ class TrainingRun:
         return result.is_finished
 
     def _settings_to_compare(self):
-        """Returns the settings that must not change when the run is resumed."""
         computed_in = {"use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16"}
         if self._models[MAIN_MODEL].compute_dtype == "float16":
             computed_in["use_float16"] = True
@@ -200,9 +199,7 @@ class TrainingRun:
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
 
-        Raises:
-            InputError: There is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some of the
-                model's variables.
+        InputError if there is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some variables.
         """
         settings = read_settings(self.output_dir)
         if settings is not None:

@@ -23,15 +23,12 @@ LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
-    """How to train and evaluate, beside the help of each setting.
+    """How to train and evaluate, beside the help of each setting; InputError for values that don't go together.
 
     Attributes:
         reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
             the root of `train_batch_size` / `reference_batch_size`.
         evaluates_first: Whether to evaluate before the first step too.
-
-    Raises:
-        InputError: A value is out of range, or two values do not go together.
     """
 
     num_train_steps: int = setting(help="Number of training steps.", least=1, group=TRAINING, search=True)
@@ -169,15 +166,10 @@ class RunSettings(Settings):
         compute_dtype: str = "float32",
         followers: dict[str, str] | None = None,
     ) -> AdamW:
-        """Returns the optimizer of all variables that are not frozen; call it in the strategy's scope.
+        """Returns the optimizer of all variables, by name, that are not frozen; call it in the strategy's scope.
 
-        Args:
-            variables: By name.
-            compute_dtype: Of the models' products of matrices.
-            followers: As `Objective.followers` returns them.
-
-        Raises:
-            InputError: A setting is out of range, or `freeze` names no variable or all of them.
+        `compute_dtype` is that of the models' products of matrices, and `followers` are as of `Objective.followers`.
+        InputError if a setting is out of range, or `freeze` names no variable or all of them.
         """
         return make_optimizer(
             self.optimizer,

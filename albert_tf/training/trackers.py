@@ -59,7 +59,6 @@ class Trackers:
                 )
 
     def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
-        """Tells each of them what was measured."""
         for function in list(self._functions):
             self._call(function, function, f"at step {step:,}", step, split, dict(values))
 

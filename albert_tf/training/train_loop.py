@@ -297,7 +297,6 @@ class _Loop:
         )
 
     def _history(self, step):
-        """Returns the evaluations of the present phase, up to a step."""
         begin, phase = self._phase_before(step)
         rows = read_metrics(self._progress.output_dir)
         return HeldOutHistory(rows, self._state.objective.selection_metric, begin, min(step, phase.end_step))
@@ -332,7 +331,6 @@ class _Loop:
         )
 
     def _profile(self, step):
-        """Starts or ends the profile where that is due."""
         first, end = self._settings.profile_steps or (None, None)
         if self._is_profiling and step >= end:
             self.stop_profile()

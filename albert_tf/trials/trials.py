@@ -146,8 +146,7 @@ def _values(trials, name):
 def groups(trials: list[Trial], metric: str) -> list[list[Trial]]:
     """Returns the trials of equal settings together, those whose median over the seeds is best first.
 
-    The best median is the lowest loss, or the highest of other metrics. Of equal ones the lowest learning rate comes
-    first, and then the one that was tried first.
+    Of equal ones the lowest learning rate comes first, and then the one that was tried first.
     """
     found = []
     for trial in trials:

@@ -68,7 +68,7 @@ def _allowed_successions(tags):
 
 
 def _best_sequence(scores, is_allowed):
-    """Returns the allowed sequence with the highest sum of scores [units, tags]; see Viterbi (1967)."""
+    """Returns the allowed sequence with the highest sum of scores [units, tags] (Viterbi 1967)."""
     if not len(scores):
         return []
     costs = np.where(is_allowed, 0.0, -np.inf)

@@ -24,7 +24,6 @@ class TaggedText:
         units: Spans (begin, end) in characters of the tagged words, or characters other than spaces.
         tags: A tag for each unit, `B-TYPE`, `I-TYPE` or `O`; None if unknown.
         line: Line in the file, for messages.
-        path: The file.
         column: Which column its words are read off, where there are several.
     """
 

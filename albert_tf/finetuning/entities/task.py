@@ -56,7 +56,6 @@ class Entities(FinetuningTask):
     nothing of some of these, "unread" lists their indices: they make and break no entity, and no measure counts them.
 
     Args:
-        config: Hyper-parameters.
         types: The types of entities; by default those of KLUE-NER.
         form: The form of files: "words", "characters" or "conll".
         metrics: Names of `METRICS`; the first decides which checkpoint is best.
@@ -289,7 +288,6 @@ def _as_read(text, prediction):
 
 
 def _spans(text, tags):
-    """Returns the entities that tags make of a text."""
     spans = []
     for entity in entities_of(tags):
         begin, end = text.units[entity.begin][0], text.units[entity.end - 1][1]

@@ -36,7 +36,6 @@ class Question:
 
     Attributes:
         id: Its name in the files of predictions.
-        question: The question.
         context: The text that holds the answer.
         answers: The true answers; empty where there is none, or where the file doesn't tell.
         is_impossible: Whether the context holds no answer.

@@ -51,10 +51,9 @@ class QuestionAnswering(FinetuningTask):
 
     A prediction is a dictionary: "id"; "text", the answer, empty for none; "begin" and "end", where it stands in the
     context, in characters, None for none; "nbest", the best spans and their scores; and, if questions may have no
-    answer, "null_odds", the logits of no answer less those of the best span: above the threshold no answer is given.
+    answer, "null_odds", the logits of no answer less those of the best span.
 
     Args:
-        config: Hyper-parameters.
         window_options: How texts are cut.
         span_options: Which spans can be an answer.
         may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
@@ -349,10 +348,8 @@ class ConditionalQuestionAnswering(QuestionAnswering):
     """As `QuestionAnswering`, but the last token is found given the first, and whether there is an answer is learnt.
 
     The cross-entropy of the latter counts half. "null_odds" are the logit that there is no answer, of the window that
-    is surest of one.
-
-    A teacher's last tokens are given the first token of the answer too; where that is unknown, the one that the teacher
-    finds best.
+    is surest of one. A teacher's last tokens are given the first token of the answer too; where that is unknown, the
+    one that the teacher finds best.
     """
 
     kind = TaskKind("squad_v2", OF_CONDITIONAL_SPAN, SpanAnswer, num_outputs=3)

@@ -141,10 +141,7 @@ def _cut_answers(tokenizer, filled):
 
 
 def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) -> str | None:
-    """Returns how often `choose` found a row's own label, by each comparison, beside the most frequent label.
-
-    That is a sentence; None where no row has a label.
-    """
+    """Returns how often `choose` found a row's own label, beside the most frequent one; None without labels."""
     counts, right, not_there = collections.Counter(), collections.Counter(), 0
     for each in found:
         if "answers" not in each or is_missing(each.get(GIVEN_LABEL)) or each[GIVEN_LABEL] == "":

@@ -62,9 +62,8 @@ def causal_queries(pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int) ->
     """Yields the inputs of a causal model: one, or several of a text that is longer than it reads.
 
     As in pre-training a text begins behind [CLS], off which its first token is read. The [SEP] behind it does not
-    count: that it ends a document says nothing of a sentence. Of a longer text each further input begins with [CLS]
-    too, and the tokens that count in it are those that the input before did not reach, behind at least half as many as
-    the model reads.
+    count: that it ends a document says nothing of a sentence. Each further input of a longer text begins with [CLS]
+    too; the tokens that the input before did not reach count, behind at least half as many as the model reads.
     """
     cls, count = tokenizer.vocabulary.id_of(CLS), len(pieces.ids)
     begin = done = 0

@@ -17,7 +17,7 @@ from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 class Scorer:
     """Scores texts by one model, which tells the next token (`is_causal`) or a masked one.
 
-    Raises InputError if the vocabulary lacks a special token that inputs need.
+    InputError if the vocabulary lacks a special token that inputs need.
     """
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer, max_seq_length: int, is_causal: bool):
@@ -26,10 +26,7 @@ class Scorer:
         self._likelihood = Likelihood(model, tokenizer.vocabulary, max_seq_length, reads_all_states=is_causal)
 
     def check_method(self, method: str | None) -> str:
-        """Returns which tokens are masked with the one that is scored, by default the later ones of its word.
-
-        Raises InputError if there is no such method, or nothing is masked.
-        """
+        """Returns one of `METHODS`, the first by default; InputError if there is no such, or nothing is masked."""
         if self.is_causal and method is not None:
             raise InputError(
                 f"`method={method}` says what is masked, but this model reads from left to right and masks "
@@ -78,7 +75,7 @@ class Scorer:
 def count_characters(text: str) -> int:
     """Returns how many characters a text has, with Hangul composed and without spaces at its ends.
 
-    It doesn't depend on a tokenizer, so that models of different vocabularies can be compared.
+    No tokenizer has a say, so that models of different vocabularies can be compared.
     """
     return len(unicodedata.normalize("NFC", text.strip()))
 

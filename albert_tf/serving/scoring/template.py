@@ -85,7 +85,6 @@ class Template:
 
 
 def _check_types(words, answers, examples):
-    """Raises InputError if something is not what Python's type hints say."""
     if not isinstance(words, str):
         raise InputError(f"a template must be a string with {TEXT} and {ANSWER}. Received: {describe(words)}")
     if not isinstance(answers, collections.abc.Mapping) or not all(isinstance(each, str) for each in answers.values()):

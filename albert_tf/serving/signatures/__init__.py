@@ -20,11 +20,7 @@ SIGNATURES: dict[type[Answer], type[Signatures]] = {
 
 
 def make_signatures(trained: TrainedModel, num_guesses: int = NUM_GUESSES) -> Signatures:
-    """Returns the signatures of a model, those of a pre-trained one with `num_guesses` for each mask.
-
-    Raises:
-        InputError: Models for its task can't be exported.
-    """
+    """Returns the signatures of a model, `num_guesses` for a mask; InputError if its task can't be exported."""
     if trained.task is None:
         return PretrainedSignatures(trained, num_guesses)
     if trained.task.kind.answer not in SIGNATURES:

@@ -32,7 +32,6 @@ class Signatures(abc.ABC):
         """Returns the functions by the names of the signatures; `DEFAULT` is among them."""
 
     def _task_outputs(self, batch):
-        """Returns the outputs of the task for a batch of the encoder's inputs."""
         return compute_by_length(lambda group: self._task.outputs(group, self._model), batch)
 
     def trace(self) -> dict[str, collections.abc.Callable[..., Outputs]]:

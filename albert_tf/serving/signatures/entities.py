@@ -120,8 +120,7 @@ def _characters_around(units, pieces, num_pieces, characters):
 def _read_units(units, piece_begins, piece_ends, characters):
     """Returns the units that are read, and the first token that holds a character of each, int32 [U].
 
-    It is `pieces_of_spans` of `tokenization.encoding` in a graph. Tokens begin and end in their texts, int [N,
-    (tokens)].
+    Tokens begin and end in their texts, int [N, (tokens)].
     """
     # Counted through all texts, so that one search does for all.
     starts = tf.cast(characters.row_starts(), tf.int32)

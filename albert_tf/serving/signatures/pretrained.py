@@ -50,7 +50,6 @@ class PretrainedSignatures(Signatures):
         return {"mean": mean, **({"pooled": outputs["pooled_output"]} if self._pools else {})}
 
     def _encode(self, batch):
-        """Returns the encoder's outputs in float32, whatever it computes in."""
         return {name: tf.cast(values, tf.float32) for name, values in self._model.encoder(batch).items()}
 
     def _embed_pieces(self, text):

@@ -203,5 +203,4 @@ def _name_changed(then, now):
 
 
 def _as_typed(value):
-    """Returns a value as a flag spells it."""
     return ",".join(map(_as_typed, value)) if isinstance(value, list) else str(value)

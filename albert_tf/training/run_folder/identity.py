@@ -21,7 +21,7 @@ def absolute_path(path: str) -> str:
 
 
 def file_identity(path: str) -> dict[str, str]:
-    """Returns a file's name and the SHA-256 of its bytes; of a folder, that of the names and digests of its files.
+    """Returns a file's name and the SHA-256 of its bytes; of a folder, of the names and digests of its files.
 
     Hidden files don't count.
     """
@@ -46,10 +46,9 @@ def shard_identity(path: str) -> str:
 
 
 def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
-    """Returns the identity of the checkpoint that a path or a folder names; None for none.
+    """Returns a checkpoint's absolute "path", given it or its folder, and the "index_sha256" of its index.
 
-    It is the absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None
-    for the latter where there is no checkpoint (any more).
+    The index holds the checksum of every variable; the hash is None where there is no checkpoint (any more).
     """
     if not path:
         return None
@@ -60,10 +59,7 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
 
 
 def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
-    """Returns whether two of `checkpoint_identity` are of the same checkpoint.
-
-    It may be gone by now, and its folder be named instead.
-    """
+    """Returns whether two of `checkpoint_identity` are the same; it may be gone by now, and its folder be named."""
     if earlier is None or now is None:
         return earlier is now
     if earlier["index_sha256"] and now["index_sha256"]:

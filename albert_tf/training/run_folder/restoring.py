@@ -122,9 +122,9 @@ def _shortest(names, others):
 def describe_alignment(
     init_checkpoint: str, model: tf.keras.Model, missing: list[str], complete_for: str | None = None
 ) -> str | None:
-    """Returns a line if a model reads tokens off other states than its checkpoint did, which can't be used as it is.
+    """Returns a line if a model reads tokens off other states than its checkpoint did; an InputError if `complete_for`.
 
-    `missing` is as `load_init_checkpoint` returned it. An InputError if `complete_for` says to use it so.
+    `missing` is as `load_init_checkpoint` returned it.
     """
     path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
     has_head = getattr(model, "masked_lm_head", None) is not None

@@ -40,8 +40,7 @@ def results_path(
 ) -> tuple[str, bool]:
     """Returns the path of the file for results, and whether it is the one for the run's own data, as for no data.
 
-    Unknown data become the run's own where no such file is there yet. `beside` is the file whose data are the run's
-    own, where this one says more of it.
+    Unknown data become its own where no such file is there yet. `beside` is the main file that this one adds to.
     """
     path = os.path.join(output_dir, file_name)
     if data is None:

@@ -23,10 +23,7 @@ Facts = dict[str, str | list[str]]
 
 
 def facts_of(card: str) -> Facts:
-    """Returns `license`, `license_name`, `license_link` and `base_model` of a card's front matter.
-
-    Values are words, or lists of several words, plain or quoted; others are left out.
-    """
+    """Returns licence and `base_model` of a card's front matter: words, or lists of words; others are left out."""
     found = _FRONT_MATTER.match(card)
     values = {key: _values(found[1], key) for key in (*_OF_LICENSE, _BASE_MODEL)} if found else {}
     return {key: words[0] if len(words) == 1 else words for key, words in values.items() if words}
@@ -56,10 +53,7 @@ def license_beside(checkpoint: str) -> Facts:
 
 
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
-    """Returns a sentence if the chosen licence is not the share-alike one of a model that a run learnt from.
-
-    Where none is asked for, the card has that of the model begun with.
-    """
+    """Returns a warning if a model learnt from is share-alike, and the chosen licence, or the start's, is another."""
     of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
     chosen = of_start if license_name is None else [license_name]
     for what, licenses in (("model that this one started from", of_start), ("teacher of this model", of_teacher)):
@@ -73,7 +67,6 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
 
 
 def _licenses(settings, name):
-    """Returns the licences of a model that a run's settings name."""
     found = _facts_beside((settings.get(name) or {}).get("path")).get(_LICENSE, [])
     return [found] if isinstance(found, str) else found
 
