@@ -26,7 +26,7 @@ Outputs = dict[str, list[typing.Any]]
 
 
 class Answer(abc.ABC):
-    """How models for one kind of task answer for a text.
+    """The answer of models for one kind of task to a text.
 
     Args:
         labels: Of the task, in the order of the model's outputs; empty where it has none.

@@ -50,10 +50,7 @@ class BatchOptions:
 
 @contextlib.contextmanager
 def hold_output(output_file: str) -> collections.abc.Iterator[None]:
-    """Keeps other predictions from being written to a file, and clears away what killed ones left.
-
-    InputError if another command is writing it, or it can't be written.
-    """
+    """Keeps other predictions out of a file, and clears away what killed ones left; InputError if another has it."""
     folder = unfinished_path(output_file)
     with hold(folder, "output_file", output_file):
         empty(folder)

@@ -295,8 +295,7 @@ def compute_predictions(
 ) -> list[typing.Any]:
     """Returns a prediction for each example of a file.
 
-    `batch_size` is over all replicas; `compute_outputs` takes `task.outputs` and batches, as
-    `Evaluator.compute_outputs`.
+    `batch_size` is over all replicas; given `task.outputs` and batches, `compute_outputs` does as an `Evaluator`'s.
     """
     batched = file.batched(task, lengths)
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))

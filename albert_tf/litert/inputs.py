@@ -59,7 +59,7 @@ class FastInputs:
     def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
         """Returns a `tokenizers.Encoding` of each window, and which input it is of; inputs have one text, cut in place.
 
-        The stride is from the begin of one window to the next's.
+        The stride is from the beginning of one window to the next's.
         """
         room = self.max_seq_length - 2
         overlap = room - min(stride, max(1, room // 2))

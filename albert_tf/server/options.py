@@ -1,4 +1,4 @@
-"""How a server runs, and the error of a request that it does not answer."""
+"""The options of a server, and the error of a request that it does not answer."""
 
 import dataclasses
 

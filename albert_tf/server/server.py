@@ -153,12 +153,12 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     async def on_tick(self, counter):
-        """Looks after the connections, ten times a second (of uvicorn)."""
+        """Looks after the connections, ten times a second."""
         self._tell_connections(_Connection.end_if_late)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets=None):
-        """Answers all that was sent, for as long as the grace period lasts (of uvicorn)."""
+        """Answers all that was sent, for as long as the grace period lasts."""
         self.application.is_stopping = True
         self.answered_at_signal = self.server_state.total_requests
         await self._stop_listening(sockets)

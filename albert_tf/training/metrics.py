@@ -13,7 +13,8 @@ import tensorflow as tf
 class MetricSums:
     """Running sums of named metrics, some of them vectors of a length; create it inside a strategy's scope.
 
-    All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2, numbers], values and weights.
+    All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2, numbers], the sums of the values
+    and of their weights.
     """
 
     def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):

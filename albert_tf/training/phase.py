@@ -12,10 +12,10 @@ from albert_tf.training.devices.batches import per_replica_batch_size
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A training data set, and the step to train on it to.
+    """A data set to train on, and the step to end at.
 
     Attributes:
-        end_step: Step that it ends at, counted from the begin of the whole run.
+        end_step: Counted from the begin of the whole run.
         batch_spec: Of a global batch: as `Objective.batch_spec` returns it, with the number of examples. Where batches
             are of several lengths, the usual one.
         make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
@@ -24,7 +24,7 @@ class Phase:
         gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
         hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
             and keeps its part, so that the batches do not depend on the number of hosts.
-        num_examples: How many examples the data hold; None if unknown.
+        num_examples: Of the data; None if unknown.
         score_held_out: Given `Evaluator.compute_outputs`, returns measures of the held-out data that no sum over
             batches gives; None for none.
     """

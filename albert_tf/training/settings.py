@@ -23,7 +23,7 @@ LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
-    """How to train and evaluate, beside the help of each setting; InputError for values that don't go together.
+    """How to train and evaluate; each setting has help. InputError if values are out of range or don't go together.
 
     Attributes:
         reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
@@ -194,7 +194,7 @@ class RunSettings(Settings):
 
 
 def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: float) -> dict[str, float]:
-    """Returns the factor of each variable's learning rate below the heads: the decay once a block, from the top down.
+    """Returns the factor of each variable's learning rate: below the heads the decay once a block, from the top down.
 
     Of N blocks the last has the factor d, the first d^N, and embeddings and their projection d^(N + 1); heads and the
     pooler have 1. An additional model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark

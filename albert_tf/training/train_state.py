@@ -91,7 +91,7 @@ def _own_variables(objective, models):
 
 
 def saved_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns the variables of models that a checkpoint has, trainable or told; main model's begin with "model/"."""
+    """Returns the variables that a checkpoint has, trainable or told, by name; the main model's begin with "model/"."""
     further = tuple(f"{name}/" for name in models if name != MAIN_MODEL)
     return {
         name if name.startswith(further) else f"{MAIN_MODEL}/{name}": variable

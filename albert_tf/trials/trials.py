@@ -168,7 +168,7 @@ def best_trial(trials: list[Trial], metric: str) -> Trial:
 def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
     """Returns the medians over the seeds of the best settings, of `metric` with the lowest and the highest.
 
-    With them stand the learning rate, the other settings that were searched if they are numbers, and how many seeds.
+    With them stand the learning rate, other settings that are numbers, and how many seeds.
     """
     chosen = groups(trials, metric)[0]
     medians = {name: statistics.median(_values(chosen, name)) for name in chosen[0].results}

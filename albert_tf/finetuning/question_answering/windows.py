@@ -1,6 +1,6 @@
 """Questions and their texts as windows that a model can read: `[CLS] question [SEP] part of the text [SEP]`.
 
-A text that is too long for one window is read in several, which overlap: a new one begins every `doc_stride` pieces.
+A text that is too long for one window is read in several, which overlap: a new one begins every `doc_stride` tokens.
 """
 
 import dataclasses

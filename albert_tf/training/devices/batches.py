@@ -95,7 +95,7 @@ def read_batches(
     batches: tf.distribute.DistributedDataset | tf.data.Dataset,
     use: collections.abc.Callable[[collections.abc.Iterator], _Result],
 ) -> _Result:
-    """Returns what a function of an iterator over a data set returns, and does not wait until the iterator is gone.
+    """Runs a function of an iterator over a data set, and does not wait until the iterator is gone.
 
     tf.data tunes itself in a thread that sleeps for up to a minute, and whoever frees the iterator waits for it: the
     signal to wake comes a moment before the flag that the thread looks at (`Model::OptimizeLoop` and

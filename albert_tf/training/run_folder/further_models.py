@@ -44,10 +44,9 @@ def load_further_models(
 ) -> str:
     """Assigns a checkpoint's values to the variables that `further_variables` returned; returns a line about them.
 
-    Those that are `followed` have the values of their followers already, in case the checkpoint lacks them.
-    `complete_for` is the run's folder if the models are to be used as they are, so that nothing may be missing or left.
-    The line says how many were loaded: all, or none where they are missing or of another size; and which variables of
-    these models the checkpoint has that this run hasn't.
+    They are loaded all, or none where some are missing or of another size; those that are `followed` may be missing, as
+    they have the values of their followers. `complete_for` is the run's folder if the models are to be used as they
+    are, so that nothing may be missing or left.
     """
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     reader = CheckpointReader(path)

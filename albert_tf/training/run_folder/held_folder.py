@@ -40,7 +40,7 @@ def hold_together(output_dir: str, agreement: Agreement, is_chief: bool) -> coll
 def hold_folder(
     output_dir: str, agreement: Agreement, is_chief: bool
 ) -> collections.abc.Iterator[collections.abc.Callable[[], None]]:
-    """Keeps other runs out of a folder, the same for all workers; yields a check, an InputError if another has it."""
+    """Keeps other runs out of a folder, the same for all workers; yields a function that raises if one takes it."""
     with hold_together(output_dir, agreement, is_chief):
         owner = _Owner(output_dir)
         agreement.run(lambda: is_chief and owner.take_over())

@@ -43,12 +43,11 @@ def load_init_checkpoint(
     vocabulary: OtherVocabulary | None = None,
     objective: Objective | None = None,
 ) -> tuple[str, list[str]]:
-    """Assigns a checkpoint's values to a model's variables.
+    """Assigns a checkpoint's values to a model's variables; returns a line about it, and the names that stay random.
 
     `complete_for` is the run's folder if the model is to be used as it is, so that nothing may be missing; `untouched`
     are prefixes of variables that the training won't depend on. The objective tells whether a head is for the same;
-    None takes any of its shape. Returns a line that says what was loaded and what was not, and the names of the
-    variables that stay random.
+    None takes any of its shape.
     """
     order = objective and _order_of_head(init_checkpoint, objective)
     is_of_other = objective is not None and order is None
