@@ -43,7 +43,7 @@ class Format(abc.ABC):
         )
 
     def load_alone(self, folder: str) -> Export:
-        """Likewise, for a process that does nothing else."""
+        """Loads an export in a process that does nothing else."""
         return self.load(folder)
 
     def beside(self, folder: str) -> str:

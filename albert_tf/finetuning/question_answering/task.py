@@ -226,7 +226,6 @@ class QuestionAnswering(FinetuningTask):
         return prediction
 
     def describe_cuts(self, features, max_seq_length, where=""):
-        """Returns how many questions are cut; texts are read in several windows."""
         kept = (features["context_positions"][features["context_begins"] == 0] - 2).sum()
         limit = f"max_query_length is {self.window_options.max_query_length}, and counts up to half of max_seq_length"
         return describe_cuts(features[CUT], kept, "question", where, limit)
@@ -406,7 +405,6 @@ class ConditionalQuestionAnswering(QuestionAnswering):
         return {**logits, _TAUGHT_START: outputs[_TAUGHT_START], _TAUGHT_NULL: outputs["null_logits"]}
 
     def outputs(self, batch, model):
-        """Returns the spans that `AlbertForConditionalQuestionAnswering.search` finds."""
         options = self.span_options
         return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
 
