@@ -26,15 +26,15 @@ Outputs = dict[str, list[typing.Any]]
 
 
 class Answer(abc.ABC):
-    """What models for one kind of task say of a text.
+    """The answer of models for one kind of task to a text.
 
     Args:
         labels: Of the task, in the order of the model's outputs; empty where it has none.
         thresholds: From which probability on a text has each label, where it may have several.
 
     Attributes:
-        name: What model cards call it.
-        signature: Of an export, the signature that says all that `prediction` needs.
+        name: In model cards.
+        signature: The signature of an export whose outputs `prediction` needs.
         reads_windows: Whether long texts are always read in windows, and never cut.
         needs_thresholds: Whether labels are given by thresholds.
     """
@@ -65,7 +65,7 @@ class ValueAnswer(Answer):
 
     @abc.abstractmethod
     def outputs(self) -> dict[str, Outputs]:
-        """Returns what the columns of each signature are."""
+        """Returns dtype and shape of the columns of each signature."""
 
 
 class LabelAnswer(ValueAnswer):
@@ -180,10 +180,10 @@ ANSWERS = {each.name: each for each in (LabelAnswer, LabelsAnswer, ScoreAnswer, 
 
 
 def rows_of(columns: Columns) -> list[dict[str, typing.Any]]:
-    """Returns what a model says of each text, JSON values by name.
+    """Returns a model's outputs for each text, JSON values by name.
 
-    A text with fewer entities or pieces than others of its batch has filler behind them. It is left out, so that no
-    answer depends on what else was computed with it; and so is `LENGTHS`, which tells where it begins.
+    A text with fewer entities or tokens than others of its batch has filler behind them. It is left out, so that no
+    answer depends on the other texts of the batch; and so is `LENGTHS`, which tells where it begins.
     """
     columns = dict(columns)
     lengths = columns.pop(LENGTHS, None)

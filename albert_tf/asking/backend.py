@@ -24,14 +24,14 @@ class Predicted(typing.NamedTuple):
 
 
 class Backend(abc.ABC):
-    """What computes a model's answers.
+    """Computes a model's answers.
 
     Attributes:
-        place: What errors call the model, as in "served/nsmc, an export,".
+        place: The model in errors, as in "served/nsmc, an export,".
         abilities: The methods of `Model` that it has.
-        results: What was measured on held-out data, by name; empty where nothing was.
-        task: What it reads, if it predicts: a `FinetuningTask`, or a `TextTask` without TensorFlow; else None.
-        max_seq_length: Longest input in pieces.
+        results: The measures on held-out data, by name; empty where nothing was measured.
+        task: Of a model that predicts: a `FinetuningTask`, or a `TextTask` without TensorFlow; else None.
+        max_seq_length: Longest input in tokens.
         encoder_settings: How vectors are made, where a folder says it: "pooling" and "normalize".
     """
 
@@ -65,8 +65,7 @@ class Export(Backend):
 
     Attributes:
         folder: Of the version.
-        version: Its number.
-        card: What model_card.json says of it.
+        card: The content of model_card.json.
         answer: How it spells predictions; None for a pre-trained model.
     """
 

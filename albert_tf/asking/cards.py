@@ -58,7 +58,7 @@ def version_of(folder: str) -> int:
 
 
 def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
-    """Returns what model_card.json says of a model, after checking what is read of it."""
+    """Returns a model card after checking the parts that are read."""
     card = check_types(card, _CARD_TYPES, source, _REQUIRED)
     try:
         longest = AlbertConfig.from_dict(card["config"]).longest_sequence

@@ -1,4 +1,4 @@
-"""What `albert_tf.load` returns, whatever the folder holds."""
+"""The model that `albert_tf.load` returns, whatever the folder holds."""
 
 import collections.abc
 import typing
@@ -49,7 +49,7 @@ class Model:
         """Returns a prediction for each input, in order, as `do_predict` makes it.
 
         Args:
-            inputs: Texts, or tuples of texts where the task reads pairs; see the task's `examples_of`.
+            inputs: Texts, or tuples of texts where the task reads pairs, as its `examples_of` takes them.
             batch_size: How many are computed at once; by default what suits the kind of model.
 
         Raises:
@@ -298,7 +298,7 @@ class Model:
 
     @property
     def results(self) -> dict[str, typing.Any]:
-        """What was measured on held-out data, by name; empty where nothing was."""
+        """The measures on held-out data, by name; empty where nothing was measured."""
         return self.backend.results
 
     @property
@@ -308,7 +308,7 @@ class Model:
 
     @property
     def tokenizer(self) -> typing.Any:
-        """What texts are encoded with; a LiteRT export has none of ours."""
+        """The tokenizer of its texts; a LiteRT export has none of ours."""
         return self.backend.tokenizer
 
     @property
@@ -318,7 +318,7 @@ class Model:
 
     @property
     def task(self) -> typing.Any:
-        """What it reads if it predicts: a `FinetuningTask`, or a `TextTask` without TensorFlow; else InputError."""
+        """The task that it predicts for: a `FinetuningTask`, or a `TextTask` without TensorFlow; else InputError."""
         self._check("predict")
         return self.backend.task
 

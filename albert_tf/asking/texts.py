@@ -1,4 +1,4 @@
-"""What a model is asked about in Python: a list of texts, or of tuples of texts; nothing here imports TensorFlow."""
+"""The inputs of a model in Python: a list of texts, or of tuples of texts; nothing here imports TensorFlow."""
 
 import collections.abc
 import typing
@@ -14,13 +14,13 @@ OPTIONS = "options"
 
 
 class TextTask(typing.NamedTuple):
-    """What a model reads that was fine-tuned for texts, or for pairs of them."""
+    """The task of a model that was fine-tuned for texts, or for pairs of them."""
 
     input_fields: tuple[str, ...]  # what one input is made of, in order, as of a `FinetuningTask`
     input_columns: tuple[str, ...] = ()  # what the training file called its columns; empty if it had none
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
-        """Returns what a user asks about as tuples of texts; see `read_texts`."""
+        """Returns a user's inputs as tuples of texts."""
         return read_texts(inputs, len(self.input_fields) == 2)
 
 
@@ -30,7 +30,7 @@ def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:
 
 
 def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:
-    """Returns what is asked about as a list; raises InputError if it is one text, or nothing that holds several."""
+    """Returns inputs as a list; raises InputError if they are one text, or nothing that holds several."""
     if is_table(inputs):
         raise InputError(
             'that is a table; pass one of its columns, such as table["text"], or two columns zipped together'

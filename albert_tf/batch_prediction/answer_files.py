@@ -24,14 +24,10 @@ def read_answers(path: str) -> collections.abc.Iterator[Answer]:
 
 
 def write_table(path: str, answers_file: str) -> None:
-    """Writes answers as a table with a header.
+    """Writes answers, lines of JSON in `answers_file`, as a table with a header.
 
     There is a column for each name that an answer has, in the order in which they come, `a.b` for b of the object a;
     it is empty where an answer has none.
-
-    Args:
-        path: The file to write.
-        answers_file: The answers, in lines of JSON.
     """
     with replacing(path) as output:
         columns = list(dict.fromkeys(name for answer in read_answers(answers_file) for name in _flat(answer)))

@@ -9,12 +9,9 @@ from albert_tf.text_encoding import replace_halves
 
 
 class AskedTexts:
-    """What `predict_file` reads of a model; it is its own task.
+    """A model and one of its abilities, as `predict_file` asks it; it is its own task.
 
-    Args:
-        model: The model.
-        ability: "score", "choose" or "generate".
-        **options: Of that method of `Model`.
+    The ability is "score", "choose" or "generate", with the options of that method of `Model`.
 
     Raises:
         InputError: The model lacks the ability, or an option is out of range.

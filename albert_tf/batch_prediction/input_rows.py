@@ -1,4 +1,4 @@
-"""What to predict, out of a file of any length: an input a row."""
+"""The inputs of a prediction, out of a file of any length: one a row."""
 
 import collections.abc
 import json
@@ -17,7 +17,7 @@ _NAME_COLUMNS = "name the column of each text with `input_fields`"
 
 
 class Asked(typing.NamedTuple):
-    """What a row asks."""
+    """The question of a row."""
 
     value: typing.Any  # what the task's `examples_of` takes
     # What of the row goes into the answer: its "id", if it has one, another column, and what is asked, if wanted.
@@ -25,20 +25,19 @@ class Asked(typing.NamedTuple):
 
 
 class InputRows:
-    """The rows of a file, and what each asks.
+    """The rows of a file, and the input in each.
 
-    JSON, CSV and Parquet files have columns, and so have others whose first line names those that are read; a
-    file that the model was trained or evaluated on is understood as it was there. Of any other file each line is a
-    text; where an input is several texts, there are tabs between them. JSON lines may also be strings, where an input
-    is one text.
+    JSON, CSV and Parquet files have columns, and so have others whose first line names those that are read; a file that
+    the model was trained or evaluated on is understood as it was there. Of any other file each line is a text; where an
+    input is several texts, there are tabs between them. JSON lines may also be strings, where an input is one text.
 
     Args:
-        task: What is to be asked: a `FinetuningTask`, or a `TextTask` without TensorFlow.
+        task: Of the model: a `FinetuningTask`, or a `TextTask` without TensorFlow.
         path: The file, a gzip file if its name ends in .gz.
         fields: The columns to read, in the order in which the task reads them; several for a task that reads one text
             are joined. None for those of the training file, or else `task.input_fields`.
-        keeps_inputs: Whether what is asked goes into the answer, by the names of the columns.
-        kept_columns: What other columns are called in the answer, if the row has them.
+        keeps_inputs: Whether the input goes into the answer, by the names of the columns.
+        kept_columns: The names that other columns have in the answer, if the row has them.
 
     Attributes:
         description: How the file was understood, and its first row, in two lines.
@@ -88,11 +87,7 @@ class InputRows:
         return iter(self._file)
 
     def parse(self, row: Row) -> Asked:
-        """Returns what a row asks.
-
-        Raises:
-            InputError: Nothing that the task reads; the message names file and line.
-        """
+        """Returns the input of a row; InputError, with file and line, if the task can't read it."""
         if row.error:
             raise InputError(row.error)
         try:
@@ -195,7 +190,6 @@ class InputRows:
 
 
 def _has_all(fields, columns):
-    """Whether a table has every column that is read."""
     return all(column in columns for field in fields for column in columns_of(field, columns))
 
 

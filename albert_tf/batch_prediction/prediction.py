@@ -32,12 +32,11 @@ class BatchOptions:
 
     Attributes:
         batch_size: Texts that are computed at once.
-        input_fields: As the `fields` of `InputRows`.
+        input_fields: As the `fields` of `InputRows`; `kept_columns` likewise.
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
-        keeps_inputs: Whether what was asked stands beside each answer.
-        kept_columns: As for `InputRows`.
-        batches_per_part: After so many batches the answers are written and the progress is told.
+        keeps_inputs: Whether the input stands beside each answer.
+        batches_per_part: Batches after which the answers are written and the progress is told.
     """
 
     batch_size: int = 64
@@ -51,11 +50,7 @@ class BatchOptions:
 
 @contextlib.contextmanager
 def hold_output(output_file: str) -> collections.abc.Iterator[None]:
-    """Keeps other predictions from being written to a file, and clears away what killed ones left.
-
-    Raises:
-        InputError: Another command is writing it, or it can't be written.
-    """
+    """Keeps other predictions out of a file, and clears away what killed ones left; InputError if another has it."""
     folder = unfinished_path(output_file)
     with hold(folder, "output_file", output_file):
         empty(folder)
@@ -73,15 +68,14 @@ def predict_file(
     options: BatchOptions,
     summarize: collections.abc.Callable[[collections.abc.Iterator[Answer]], None] | None = None,
 ) -> tuple[int, int]:
-    """Writes what a model answers to each line of a file, as many lines as the file has, in its order.
+    """Writes a model's answer to each line of a file, in its order.
 
-    These are lines of JSON, or, where the name of the file to write ends in .tsv, a table with a header; see
-    `write_table`.
+    These are lines of JSON, or, where the name of the file to write ends in .tsv, a table as of `write_table`.
 
     Args:
-        predictor: What has `predict`.
+        predictor: Has `predict`.
         input_file: As for `InputRows`.
-        output_file: Appears when all is done, and replaces what was there.
+        output_file: Appears when all is done, and replaces the former one.
         options: How.
         summarize: Is given all answers before the file appears.
 

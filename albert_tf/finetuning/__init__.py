@@ -1,4 +1,4 @@
-"""What a pre-trained model can be fine-tuned for: one file or folder a task, and its line in `TASKS`."""
+"""The tasks that a pre-trained model can be fine-tuned for: one file or folder each, and a line in `TASKS`."""
 
 import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.finetuning.classification import Classification

@@ -1,4 +1,4 @@
-"""What a linear model scores on the dev file of a run, beside which its own scores are worth what they are."""
+"""The scores of a linear model on the dev file of a run: a fine-tuned model should do better."""
 
 import collections.abc
 import dataclasses
@@ -28,11 +28,11 @@ _MOST_GROUPS = 40
 
 @dataclasses.dataclass(frozen=True)
 class LinearScores:
-    """What a linear model comes to."""
+    """The scores of a linear model."""
 
     name: str
     scores: dict[str, float]  # On the dev file, by the names of the measures.
-    replicates: list[float]  # Of the measure that selects; see `replicates`.
+    replicates: list[float]  # Of the measure that selects, as `replicates` returns them.
     trained_on: int  # Of how many examples of the training file.
     of: int  # How many that file has.
 
@@ -46,11 +46,10 @@ _in_this_process: dict[str, LinearScores] = {}
 
 
 def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any) -> LinearScores | None:
-    """Returns what the task's linear model scores; None, in a worker that writes nothing or where there is no model.
+    """Returns the scores of the task's linear model; None where there is none, or in a worker that writes nothing.
 
-    It is trained once: the run's folder keeps what came of it, for the files that it was computed of, which are
-    `EncodedFile`s; a training file of None asks for what is kept. Whatever keeps scikit-learn from it is told in a
-    line, for it is no part of the run.
+    The run's folder keeps them for the `EncodedFile`s that they are of; a training file of None asks for those that are
+    kept. Where scikit-learn fails, a line says why, and the run goes on.
     """
     model = run.objective.linear_model()
     if model is None or not run.is_chief:
@@ -77,7 +76,7 @@ def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any
 def compute_linear_scores(
     task: FinetuningTask, model: LinearModel, train: list[typing.Any], dev: list[typing.Any]
 ) -> LinearScores:
-    """Returns what a linear model scores that is trained on as much of the examples as takes seconds."""
+    """Trains a linear model on as many of the examples as take seconds, and scores it."""
     lengths = [len(task.text_and_label(example)[0]) for example in train]
     chosen = choose_share(lengths, model.most_characters)
     with warnings.catch_warnings():
@@ -99,7 +98,7 @@ def choose_share(lengths: list[int], most: int) -> list[int]:
 
 
 def _key(task, model, train_file, dev_file):
-    """Returns what tells scores from others: of which files, measures and model they are."""
+    """Returns digests of the files, measures and model that scores belong to."""
     of_task = [type(task).__name__, task.settings(), task.selection_metric, model.name, model.most_characters]
     data = {"task": of_task, "dev_file": dev_file.identity["sha256"]}
     if train_file is None:
@@ -131,7 +130,7 @@ def replicates(
     predictions: list[typing.Any],
     metric: str,
 ) -> list[float]:
-    """Returns what examples score without each of up to 40 groups of them; nothing where there is no such score."""
+    """Returns the score without each of up to 40 groups of the examples; an empty list where there is no such score."""
     # The groups are the same for all predictions of the same examples, so that differences can be compared in pairs.
     if len(examples) < 2 or metric not in score(examples, predictions):
         return []

@@ -1,9 +1,8 @@
-"""Encoded examples as batches, of texts of about one length each.
+"""Encoded examples as batches of texts of about one length.
 
-A text of 20 pieces costs as much as one of 128 where it is padded to as many. So batches are of examples of about one
-length, and where shapes may change, a batch is cut to its longest example, or to the next power of two where each shape
-is compiled. A TPU compiles the step for one shape: there batches are of the same examples, padded to the full length,
-which weighs nothing.
+A text of 20 tokens costs as much as one of 128 if padded to it. So where shapes may change, a batch is cut to its
+longest example, or to the next power of two where each shape is compiled. A TPU compiles the step for one shape: its
+batches hold the same examples, padded to the full length.
 """
 
 import collections.abc
@@ -29,11 +28,9 @@ _BATCHES_SORTED_TOGETHER = 16
 
 
 class Examples:
-    """Encoded examples, of which batches can be made.
+    """Encoded examples to make batches of; features are [N, ...], and `input_mask` [N, ..., S] tells the lengths.
 
-    Features are [N, ...]; `input_mask` [N, ..., S] tells how long an example is. An axis of unknown size in the batch
-    spec, but for the first, is that of the pieces, to be cut to the longest example of a batch, or to powers of two
-    alone.
+    An axis of unknown size in the batch spec, but for the first, is that of the tokens.
     """
 
     def __init__(self, features: Features, batch_spec: BatchSpec, has_few_lengths: bool = False):
@@ -70,9 +67,8 @@ class Examples:
     ) -> tf.data.Dataset:
         """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
 
-        Batches are dictionaries of the features, [B, ...] of B examples over all replicas, and of `example_weights`
-        float32 [B], all 1. A resumed run goes on at `start_step`; `augment` returns what to train on in place of a
-        batch.
+        A batch holds the features of B examples over all replicas, [B, ...], and `example_weights` float32 [B], all 1.
+        A resumed run goes on at `start_step`; `augment` returns the batch to train on in place of one.
         """
         batches_together = min(_BATCHES_SORTED_TOGETHER, max(1, self._count // global_batch_size))
         lengths, shuffle = tf.constant(self._lengths), tf.random.experimental.stateless_shuffle

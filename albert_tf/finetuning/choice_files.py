@@ -30,11 +30,9 @@ class Question:
     """A question about a passage, with its options.
 
     Attributes:
-        passage: The text that it is about.
         question: The question, or a sentence with "_" where an option goes.
-        options: What to choose from.
-        answer: Index of the right option, None if nobody knows it.
-        name: What predictions call it: its id, or the number of its line.
+        answer: Index of the right option, None if unknown.
+        name: Its id in predictions, or the number of its line.
         level: One of `LEVELS`, None outside RACE.
     """
 

@@ -28,11 +28,10 @@ class Classification(LabelledTextTask):
     A prediction is a dictionary of the "label" and the "probabilities" of all labels by name.
 
     Args:
-        config: Hyper-parameters.
-        labels: The labels in the order of their ids.
-        files: What the columns of the files mean, and how the task is measured.
-        class_weights: How much an example of each label counts in training; None for 1 each.
-        doc_stride: Read long texts in windows; see `LabelledTextTask`.
+        labels: In the order of their ids.
+        files: The meaning of the files' columns, and the measures.
+        class_weights: The weight of an example of each label in training; None for 1 each.
+        doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.
     """
 
     kind = TaskKind("classify", OF_TEXT, LabelAnswer, hf_problem_type="single_label_classification")
@@ -67,7 +66,7 @@ class Classification(LabelledTextTask):
         return {"classification_loss": loss, "accuracy": accuracy}
 
     def _weights(self, batch):
-        """Returns what each example counts in the loss, float32 [B]."""
+        """Returns the weight of each example in the loss, float32 [B]."""
         if self._class_weights is None:
             return self.weights(batch)
         of_labels = tf.gather(tf.constant(self._class_weights), batch["label_ids"])

@@ -39,13 +39,10 @@ class DataFiles:
     """The files of a data set, the meaning of their columns, and the measures that its authors chose.
 
     Attributes:
-        train: Names that the training file may have, in the order in which they are looked for; see `find_files`.
-        dev: Names of the file for evaluation, as for `train`.
-        test: Names of the file to predict, as for `train`.
-        text_column: Column of the text.
+        train: Names that the training file may have, in the order in which they are looked for; `dev` and `test`
+            likewise.
         text_pair_column: Column of the second text, None if there is none.
-        label_column: Column of the label.
-        labels: The labels in the order of their ids; None for those of the training file, sorted.
+        labels: In the order of their ids; None for those of the training file, sorted.
         metrics: Names of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
         is_regression: Whether labels are numbers to come close to.
         columns: The names of the columns, where files have no header.
@@ -73,9 +70,9 @@ class DataFiles:
 
     @property
     def may_hide_pieces(self) -> bool:
-        """Whether a training text without a few of its pieces still has its label; docs/classification.md has figures.
+        """Whether a training text without a few of its tokens still has its label (figures in docs/classification.md).
 
-        Many pieces say whether texts are alike, and one alone whether the second follows from the first.
+        Many tokens say whether texts are alike, and one alone whether the second follows from the first.
         """
         return self.text_pair_column is None or self.asks_likeness
 
@@ -214,17 +211,17 @@ DATASETS = {
 
 
 def files_of(settings: dict) -> DataFiles:
-    """Returns what the columns of a run's files mean, from its settings."""
+    """Returns the data files of a run, from its settings."""
     return DataFiles(**{name: settings.get(name) for name in COLUMNS})
 
 
 def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
     """Returns the paths of the first name that exists in a folder: one, or several of one part of a data set.
 
-    A name stands also for its gzip file, `train.tsv.gz`, and for numbered files, such as train-00000-of-00002.parquet
-    or train_1.tsv, train_2.tsv, of which none may be missing. All of them are read, as are all that exist of names that
-    belong together; what several files are read, and what looks like one of them and is not read, is printed. A folder
-    without a file of their kind may have them in its folder `data`, as repositories of the hub do.
+    A name also stands for its gzip file, and for numbered files, such as train-00000-of-00002.parquet or train_1.tsv,
+    train_2.tsv, of which none may be missing. The names of a tuple belong together, and all that exist are read.
+    Several files, and any that look like one of them but are not read, are printed. A folder without such a file may
+    have them in its folder `data`, as repositories of the hub do.
     """
     if not tf.io.gfile.exists(data_dir):
         raise InputError(f"`data_dir={data_dir}`: there is no such folder")
@@ -255,13 +252,13 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
 
 
 def _list(folder, extensions):
-    """Returns what is in a folder, and what of it ends in one of the extensions, also before .gz."""
+    """Returns the names in a folder, and those of them that end in one of the extensions, also before .gz."""
     there = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(folder))
     return there, [name for name in there if os.path.splitext(name.removesuffix(".gz"))[1] in extensions]
 
 
 def _find_split(data_dir, names):
-    """Returns the files of the first of some splits that is in a folder that `datasets` has saved."""
+    """Returns the files of the first of some splits in a folder that `datasets` has saved."""
     splits = saved_splits(data_dir) if is_saved(data_dir) else {}
     found = [name for name in names if name in splits]
     if not found:
@@ -274,7 +271,6 @@ def _find_split(data_dir, names):
 
 
 def _files_called(name, there, data_dir):
-    """Returns the files of a folder that a name stands for."""
     for exact in (name, f"{name}.gz"):
         if exact in there:
             return [exact]

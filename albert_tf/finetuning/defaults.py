@@ -1,4 +1,4 @@
-"""How to fine-tune where the user doesn't say, from the number of examples and the size of the model.
+"""Fine-tuning settings where the user gives none, from the number of examples and the size of the model.
 
 docs/classification.md tells how these were chosen.
 """
@@ -30,10 +30,9 @@ _TOKEN_DROPOUT, _TOKEN_DROPOUT_OF_PAIRS = 0.15, 0.25
 def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: float | None = None) -> float:
     """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above; the smaller the model the higher.
 
-    With what is to be kept it is at most 1.5e-4 (see `has_much_to_keep`), from random weights at most 5e-4, and less
-    above 4 layers: one label is too little for a deep model to begin with, and at 5e-4 one of 12 layers learns nothing.
-    A head that aligns pairs has much to learn, and what it compares leads past the layers: 5e-4, pre-trained or not.
-    `highest` is the task's own limit in place of these.
+    It is at most 1.5e-4 where the model has much to keep, and at most 5e-4 from random weights; less above 4 layers,
+    for at 5e-4 a random model of 12 layers learns nothing. Where a head aligns pairs, which has much to learn and leads
+    past the layers, it is at most 5e-4, pre-trained or not. `highest` is the task's own limit in place of these.
     """
     if config.classifier_pooling == "aligned":
         limit = 5e-4
@@ -54,7 +53,7 @@ def has_much_to_keep(init_checkpoint: str | None) -> bool:
 
 
 def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
-    """Returns what the label is read off: small models are helped to compare pairs, and single texts need no help."""
+    """Returns the pooling to read the label off: small models need help to compare pairs, single texts need none."""
     if reads_pairs and _is_small(config):
         return "aligned"
     if config.classifier_pooling == "aligned" and not reads_pairs:

@@ -16,9 +16,9 @@ class Head:
 
     Attributes:
         layers: Every layer by name, those that a config may leave out among them.
-        hf_class: How the names of those classes of transformers end that have such a head; None if none has.
-        beyond_others: A field of the config, its one value that other libraries compute, what they do in place of the
-            others, and how to train with that one; None if they compute all.
+        hf_class: The end of the names of those classes of transformers that have such a head; None if none has.
+        beyond_others: A field of the config, its one value that other libraries compute, what they compute in place of
+            the others, and how to train with that one; None if they compute all.
     """
 
     layers: typing.Mapping[str, Layer]
@@ -31,7 +31,7 @@ class Head:
         return "head/transform" in self.layers
 
     def not_computed_elsewhere(self, config: AlbertConfig) -> tuple[str, str] | None:
-        """Returns what other libraries don't compute of a model, and how to train without; None if they do all."""
+        """Returns the part of a model that other libraries don't compute, and how to train without; None for none."""
         if self.beyond_others is None:
             return None
         field, usual, reason, how = self.beyond_others
@@ -66,15 +66,14 @@ OF_CONDITIONAL_SPAN = Head(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskKind:
-    """What others have to know of a task.
+    """A task as the rest of the library knows it.
 
     Attributes:
-        name: What the TPU planner, and `task` of a conversion, call it.
-        head: What its answers are read off.
-        answer: How exports spell what it predicts; None for a task that can't be exported.
-        num_outputs: How many outputs the head has; None for one for each label.
-        hf_problem_type: What configs of transformers call it, which tells tasks with the same class apart.
-        deciding_file: The file in a run's folder that answers are decided by, and that other formats have no place for.
+        name: For the TPU planner, and as `task` of a conversion.
+        answer: How exports spell its predictions; None for a task that can't be exported.
+        num_outputs: Of the head; None for one for each label.
+        hf_problem_type: Its name in configs of transformers, which tells tasks with the same class apart.
+        deciding_file: The file in a run's folder that answers are decided by, which other formats have no place for.
     """
 
     name: str

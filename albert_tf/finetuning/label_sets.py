@@ -115,7 +115,7 @@ def micro_f1(counts: Counts) -> float:
 
 
 def macro_f1(counts: Counts) -> float:
-    """Returns the mean of the F1 of every label, 0 for those that are neither true nor found; see `micro_f1`."""
+    """Returns the mean of the F1 of every label, 0 for those that are neither true nor found."""
     return float(np.mean([f1_of_counts(*each) for each in counts.values()]))
 
 

@@ -40,12 +40,9 @@ class LabelledText:
     """One row of a file.
 
     Attributes:
-        text: The text.
         text_pair: The second text, or None.
-        label: The label as it is written, or None where the file has no label column; a tuple of labels where there
-            may be several.
+        label: As it is written, None where the file has no label column; a tuple of labels where there may be several.
         line: Number of the row's line in the file, for messages.
-        path: The file.
     """
 
     text: str
@@ -116,7 +113,6 @@ def _read_file(path, files, needs_label, read_labels):
 
 
 def _objects(row_file, bad_rows):
-    """Returns the rows of a file that have columns."""
     rows = []
     for row in row_file:
         if row.error:
@@ -212,7 +208,7 @@ def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_
 def encode_and_count_cut(
     tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int
 ) -> dict[str, np.ndarray]:
-    """Returns what `encode_examples` does, and int32 [N] `pieces_cut`, how many pieces of each example are cut off."""
+    """Adds to the features of `encode_examples` int32 [N] `pieces_cut`, how many tokens of each example are cut off."""
     columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
         columns.append([example.text_pair for example in examples])

@@ -1,4 +1,4 @@
-"""What tasks share whose examples are texts, or pairs of them, each with a label, several, or a number."""
+"""The common part of tasks whose examples are texts, or pairs of them, each with a label, several, or a number."""
 
 import abc
 import collections.abc
@@ -39,24 +39,15 @@ _PREMISE_AND_HYPOTHESIS = DataFiles(text_column="premise", text_pair_column="hyp
 
 
 class LabelledTextTask(FinetuningTask):
-    """A task over `LabelledText`s.
+    """A task over `LabelledText`s, with `num_outputs` numbers of the model for each text.
 
-    Args:
-        config: Hyper-parameters.
-        files: What the columns of the files mean, and how the task is measured.
-        num_outputs: How many numbers the model gives for each text.
-        doc_stride: Of a text too long for one sequence, every how many pieces a window begins; the mean of its windows'
-            logits is what the text has. None to cut such texts.
-
-    Raises:
-        InputError: Pairs are to be read in windows, or `doc_stride` is no whole number from 1.
+    Of a text too long for one sequence a window begins every `doc_stride` tokens; its logits are the mean of its
+    windows'. None cuts such texts. InputError if pairs are to be read in windows, or `doc_stride` is no whole number
+    from 1.
 
     Attributes:
-        loss_name: What the loss is called.
-        label_name: What the feature of the labels is called.
-        label_type: Its dtype.
-        label_shape: The shape of those of one text.
-        activations: What makes probabilities of logits, in a graph and of arrays; nothing where numbers are learnt.
+        label_name: The feature of the labels, of `label_type`, and `label_shape` for one text.
+        activations: Functions from logits to probabilities, in a graph and of arrays; none where numbers are learnt.
         read_labels: As for `read_examples`.
     """
 
@@ -85,15 +76,15 @@ class LabelledTextTask(FinetuningTask):
 
     @abc.abstractmethod
     def label_values(self, examples: list[LabelledText]) -> np.ndarray:
-        """Returns what T texts' labels are to the model, `label_type` [T] or [T, labels]; 0 for an unknown one."""
+        """Returns the labels of T texts as numbers, `label_type` [T] or [T, labels]; 0 for an unknown one."""
 
     @abc.abstractmethod
     def written_prediction(self, prediction: dict[str, typing.Any]) -> str:
-        """Returns what files hold as a prediction."""
+        """Returns a prediction as files hold it."""
 
     @abc.abstractmethod
     def predict_linearly(self, train: list[LabelledText], dev: list[LabelledText]) -> list[dict[str, typing.Any]]:
-        """Returns a linear model's predictions for `dev`; see `LinearModel`."""
+        """Returns a linear model's predictions for `dev`."""
 
     def read(self, path, needs_labels=True):
         bad_rows, found = BadRows(self._files.on_bad_row), []
@@ -224,7 +215,7 @@ class LabelledTextTask(FinetuningTask):
         return example.texts, example.label if self.labels else ""
 
     def written_label(self, label: typing.Any) -> str:
-        """Returns what files of predictions hold as an example's label, "" for none."""
+        """Returns an example's label as files of predictions hold it, "" for none."""
         return label or ""
 
     def examples_of(self, inputs):

@@ -1,4 +1,4 @@
-"""What a fine-tuned model has to beat besides chance: linear models of character n-grams, from scikit-learn.
+"""Linear models of character n-grams, from scikit-learn, which a fine-tuned model has to beat.
 
 They know no words and no order beyond a few characters, and take seconds where fine-tuning takes minutes. scikit-learn
 is imported only where one is trained.
@@ -29,7 +29,7 @@ class LinearModel:
 
 
 def classify(train: list, dev: list) -> list[str]:
-    """Returns what logistic regression says of texts or pairs: the label of each of `dev`."""
+    """Returns the label of each text or pair of `dev` by logistic regression."""
     model, dev_features = _fitted(train, dev, [example.label for example in train])
     return model.predict(dev_features).tolist()
 
@@ -42,7 +42,7 @@ def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarr
 
 
 def predict_numbers(train: list, dev: list) -> np.ndarray:
-    """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N]."""
+    """Returns a number for each text or pair of `dev` by ridge regression, float64 [N]."""
     from sklearn.linear_model import Ridge
 
     train_features, dev_features = _features(train, dev)

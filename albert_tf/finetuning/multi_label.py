@@ -36,16 +36,14 @@ METRICS = {"micro_f1": micro_f1, "macro_f1": macro_f1}
 class MultiLabel(LabelledTextTask):
     """Binary cross-entropy of each label. Examples are `LabelledText`s whose label is a tuple of labels.
 
-    A prediction is a dictionary of the "labels" whose probability is not below their threshold, and the
-    "probabilities" of all labels by name. Thresholds are 0.5 until held-out data say better ones; the folder of a run
-    keeps them.
+    A prediction is a dictionary of the "labels" whose probability is not below their threshold, and the "probabilities"
+    of all labels by name. Thresholds are 0.5 until held-out data say better ones; the folder of a run keeps them.
 
     Args:
-        config: Hyper-parameters.
-        labels: The labels in the order of their ids.
-        files: What the columns of the files mean, and how the task is measured, by names of `METRICS`.
-        separator: What stands between the labels of a text, where a file writes them as one value.
-        doc_stride: Read long texts in windows; see `LabelledTextTask`.
+        labels: In the order of their ids.
+        files: The meaning of the files' columns, and the measures, names of `METRICS`.
+        separator: The string between the labels of a text, where a file writes them as one value.
+        doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.
 
     Attributes:
         thresholds: Of each label, float32 [labels].
@@ -153,7 +151,7 @@ class MultiLabel(LabelledTextTask):
         return {name: METRICS[name](counts) for name in self._metrics}
 
     def blind_scores(self, examples):
-        """Returns what the same labels for all texts score, so many of the most frequent as score best."""
+        """Scores the same labels for all texts: as many of the most frequent as score best."""
         counts = collections.Counter(label for example in examples for label in example.label)
         frequent = sorted(self.labels, key=lambda label: (-counts[label], self.labels.index(label)))
         choices = [frequent[: 1 + number] for number in range(len(frequent))]

@@ -32,9 +32,8 @@ class MultipleChoice(FinetuningTask):
     options by letter.
 
     Args:
-        config: Hyper-parameters.
         num_choices: How many options each question has.
-        max_qa_length: Most pieces of question and option.
+        max_qa_length: Most tokens of question and option.
         levels: Which of RACE's levels are read; none for JSON lines.
         on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
@@ -66,7 +65,7 @@ class MultipleChoice(FinetuningTask):
         return AlbertForMultipleChoice(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs [None, choices, S], what a teacher says, and `label_ids` [None]."""
+        """Returns the encoder's inputs [None, choices, S], a teacher's answers, and `label_ids` [None]."""
         shape = [None, self.num_choices, max_seq_length]
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
@@ -90,7 +89,6 @@ class MultipleChoice(FinetuningTask):
         return read_questions(path, self.levels, self.num_choices, needs_labels, self._on_bad_row)
 
     def read_unlabelled(self, path):
-        """Returns the `Question`s of a file of JSON lines, or of a folder of RACE, without answers."""
         levels = self.levels if tf.io.gfile.isdir(path) else ()
         questions = read_questions(path, levels, self.num_choices, False, self._on_bad_row)
         return [dataclasses.replace(question, answer=None) for question in questions]
@@ -177,9 +175,9 @@ def question_with_option(question: str, option: str) -> str:
 def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_LENGTH) -> dict[str, np.ndarray]:
     """Encodes each of C options as `[CLS] passage [SEP] question with option [SEP]`.
 
-    Of question and option the last pieces are kept, at most `max_qa_length` and at most half of those that fit; the end
+    Of question and option the last tokens are kept, at most `max_qa_length` and at most half of those that fit; the end
     of the passage is cut off. Returns int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`; and int32 [N, C]
-    `pieces_cut`, how many pieces are left out.
+    `pieces_cut`, how many tokens are left out.
     """
     shape = [len(questions), len(questions[0].options), max_seq_length]
     features = {name: np.zeros(shape, np.int32) for name in encoder_batch_spec(max_seq_length)}

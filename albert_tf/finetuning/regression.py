@@ -22,10 +22,9 @@ class Regression(LabelledTextTask):
     A prediction is a dictionary of the "score".
 
     Args:
-        config: Hyper-parameters.
-        files: What the columns of the files mean, and how the task is measured.
-        doc_stride: Read long texts in windows; see `LabelledTextTask`.
-        sigmoid: Whether the number is the sigmoid of what the head gives, as of cross-encoders from elsewhere.
+        files: The meaning of the files' columns, and the measures.
+        doc_stride: Every how many tokens a window of a long text begins; None to cut such texts.
+        sigmoid: Whether the number is the sigmoid of the head's output, as of cross-encoders from elsewhere.
     """
 
     kind = TaskKind("score", OF_TEXT, ScoreAnswer, num_outputs=1, hf_problem_type="regression")

@@ -35,12 +35,9 @@ class EncodedFile:
     """A file of examples, or several that are read as one, ready for the model.
 
     Attributes:
-        path: Where it lies, or where they do.
-        examples: What it holds.
-        features: What `FinetuningTask.encode` made of them.
-        max_seq_length: Length that they are cut or padded to.
+        max_seq_length: Tokens that they are cut or padded to.
         share: Which part of the file it is; None for all of it.
-        trained_on: Rows to train on in place of `features`; see `teacher.taught`.
+        trained_on: Rows to train on in place of `features`, as `teacher.taught` makes them.
     """
 
     path: str | tuple[str, ...]
@@ -62,7 +59,7 @@ class EncodedFile:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are to train on: one an example, or one a window of its text."""
+        """Rows to train on: one an example, or one a window of its text."""
         return len(next(iter(self._rows.values())))
 
     @property
@@ -70,12 +67,7 @@ class EncodedFile:
         return self.features if self.trained_on is None else self.trained_on
 
     def batched(self, task: FinetuningTask, lengths: BatchLengths) -> Examples:
-        """Returns what makes batches of it.
-
-        Args:
-            task: What it was encoded for.
-            lengths: How many lengths the batches may have.
-        """
+        """Returns its rows to make batches of."""
         return Examples(
             self._rows,
             task.batch_spec(self.max_seq_length if lengths is BatchLengths.ONE else None),
@@ -94,10 +86,10 @@ def load_file(
     """Reads and encodes a file, or a part of it; prints how many of its texts are cut or hold unknown words.
 
     Args:
-        task: What it is for.
+        task: Of the examples.
         path: The file, or several that are read as one.
-        tokenizer: What texts are encoded with.
-        max_seq_length: Length S that they are cut or padded to, in pieces.
+        tokenizer: Encodes the texts.
+        max_seq_length: Tokens S that they are cut or padded to.
         needs_labels: Whether each example must have its answer, as for training and evaluation.
         share: Which part of the file to take; None for all of it.
 
@@ -149,15 +141,9 @@ def make_phase(
     lengths: BatchLengths = BatchLengths.ANY,
     augment: Augmentation | None = None,
 ) -> Phase:
-    """Returns the training on a file, with evaluation on another.
+    """Returns the training on a file, with evaluation on another, unless `dev_file` is None.
 
-    Args:
-        task: What is learnt.
-        settings: How.
-        train_file: What to train on.
-        dev_file: What to evaluate on; None for nothing.
-        lengths: How many lengths the batches may have.
-        augment: Changes each training batch; see `Examples.train_dataset`.
+    `augment` changes each training batch, as in `Examples.train_dataset`.
     """
     examples, batch_size = train_file.batched(task, lengths), settings.train_batch_size
     length = train_file.max_seq_length if lengths is BatchLengths.ONE else examples.mean_length(batch_size)
@@ -183,15 +169,15 @@ def train(
     results_data: dict[str, dict[str, str]] | None = None,
     token_dropout: float = 0.0,
 ) -> bool:
-    """Trains, from where the run stands; returns whether it came to the end.
+    """Trains a run of a `FinetuningTask`, from where it stands; returns whether it came to the end.
 
     Args:
-        run: Whose objective is a `FinetuningTask`.
-        train_file: What to train on.
-        dev_file: What to evaluate on while training; None for nothing.
+        run: In its folder.
+        train_file: The examples to train on.
+        dev_file: The examples to evaluate on while training; None for nothing.
         more_settings: JSON values to keep with the run's settings, and to compare with them when it is resumed.
         results_data: The identities of the files that the run is evaluated on and predicts, by file of results.
-        token_dropout: The share of the pieces of training texts to hide; the run must know its tokenizer for it.
+        token_dropout: The share of the tokens of training texts to hide; the run must know its tokenizer for it.
 
     Raises:
         InputError: The folder holds another run, or training can't go on.
@@ -223,17 +209,17 @@ def evaluate(
     linear: LinearScores | None = None,
     of_teacher: dict[str, float] | None = None,
 ) -> dict[str, float]:
-    """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
+    """Evaluates the model that was trained or restored last; returns the numbers of eval_results.json.
 
-    Beside the measure that selects stands, with "blind_" before its name, what a rule scores that reads no text, and
-    with "linear_" what a linear model does; a model that is no better is warned of. With "teacher_" stands what a
-    teacher scores. What else the task has to tell goes into the files of `FinetuningTask.reports`.
+    Beside the measure that selects stand, with "blind_" before its name, the score of a rule that reads no text, and
+    with "linear_" that of a linear model; a model that is no better is warned of. The teacher's measures begin with
+    "teacher_". The task writes the files of `FinetuningTask.reports` too.
 
     Args:
-        run: Whose objective is a `FinetuningTask`.
-        dev_file: What to evaluate on.
-        linear: What `baselines.linear_scores` found for this file; None to compare with no linear model.
-        of_teacher: What the teacher scores on this file, by measure; None where there is none.
+        run: Of a `FinetuningTask`.
+        dev_file: The examples to evaluate on.
+        linear: As `baselines.linear_scores` returns them for this file; None to compare with no linear model.
+        of_teacher: The teacher's scores on this file, by measure; None where there is none.
     """
     task = run.objective
     if _shares_sets(task, dev_file) and "dev_share" not in (read_settings(run.output_dir) or {"dev_share": None}):
@@ -309,12 +295,7 @@ def compute_predictions(
 ) -> list[typing.Any]:
     """Returns a prediction for each example of a file.
 
-    Args:
-        task: What predicts.
-        file: What to predict.
-        batch_size: Over all replicas.
-        compute_outputs: Given `task.outputs` and batches, returns what `Evaluator.compute_outputs` does.
-        lengths: How many lengths the batches may have.
+    `batch_size` is over all replicas; given `task.outputs` and batches, `compute_outputs` does as an `Evaluator`'s.
     """
     batched = file.batched(task, lengths)
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))

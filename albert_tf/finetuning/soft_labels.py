@@ -1,7 +1,7 @@
-"""What a fine-tuned teacher says of each example, learnt beside the labels (Hinton et al. 2015, section 2).
+"""A fine-tuned teacher's answers, learnt beside the labels (Hinton et al. 2015, section 2).
 
-The teacher answers once, before training, so that a step costs what it costs without one, and the teacher may have any
-vocabulary where its answers are about whole texts.
+The teacher answers once, before training, so that a step costs no more than without one. It may have any vocabulary
+where its answers are about whole texts.
 """
 
 import collections.abc
@@ -67,7 +67,7 @@ def labelled_loss(
 def labelled_cross_entropy(
     logits: tf.Tensor, label_ids: tf.Tensor, batch: Batch, weights: tf.Tensor, soft_labels: SoftLabels | None
 ) -> tuple[WeightedSum, WeightedSum]:
-    """Returns the loss of labels int32 [B, ...] that exclude each other, and the accuracy; see `labelled_loss`."""
+    """Returns the loss and the accuracy of labels int32 [B, ...] that exclude each other."""
     loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * _like(has_label(batch), weights))
     if soft_labels is not None:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)

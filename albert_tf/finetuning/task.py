@@ -42,25 +42,23 @@ class FinetuningTask(Objective):
     `predictions` what `predict` returned for them.
 
     Attributes:
-        kind: What others know of it; of a task that isn't registered nothing.
-        predictions_file: Name of the file of predictions.
+        kind: Its record in the registry of tasks; an empty one if it isn't registered.
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
-        may_hide_pieces: Whether a training text without a few of its pieces still has its label.
-        predicts_numbers: Whether what is learnt is a number, and not a label or a place.
-        adds_dropout: Whether small models are trained with more dropout than their config has, where nobody says how
-            much.
+        may_hide_pieces: Whether a training text without a few of its tokens still has its label.
+        predicts_numbers: Whether a number is learnt, and not a label or a place.
+        adds_dropout: Whether small models have more dropout than their config, where nobody says how much.
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
-        usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
-        setting_types: The types of what `from_settings` needs of a run's settings, as for `check_types`.
+        usual_max_seq_length: In tokens, where nobody says it; None to choose it by the lengths of the texts.
+        setting_types: The types of the settings of a run that `from_settings` needs, as for `check_types`.
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         soft_labels: How a teacher's answers are learnt; None where there is no teacher.
-        answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
+        answers_pieces: Whether each token has an answer, so that a teacher must read the same tokens.
         thresholds: From which probability on a text has each label, where it may have several.
-        labels: What there is to tell apart, in the order of the model's outputs; none where it is something else.
-        error_columns: What the list of mistakes holds of each, see `mistake`; empty for no list.
-        input_fields: What one of the inputs of `examples_of` is made of, in order.
-        input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
+        labels: In the order of the model's outputs; none where something else is learnt.
+        error_columns: The columns of the list of mistakes, as `mistake` fills them; empty for no list.
+        input_fields: The parts of one of the inputs of `examples_of`, in order.
+        input_columns: Their columns in the files that the task reads; empty where they have none.
     """
 
     title = "fine-tuning loss"
@@ -111,12 +109,9 @@ class FinetuningTask(Objective):
     def encode(self, examples: list[typing.Any], tokenizer: Tokenizer, max_seq_length: int) -> Features:
         """Returns arrays [N, ...] by name: the features of `batch_spec` but for `example_weights`, which is added.
 
-        N may be larger than the number of examples, where a long text becomes several windows. What `predict` needs
-        besides, such as the example of each window, goes under names that `batch_spec` doesn't have; so does `CUT`,
-        int32 [N, ...], where texts may be cut.
-
-        Raises:
-            InputError: A special token is missing in the vocabulary.
+        N may be larger than the number of examples, where a long text becomes several windows. Whatever else `predict`
+        needs, such as the example of each window, goes under names that `batch_spec` doesn't have; so does `CUT`, int32
+        [N, ...], where texts may be cut. InputError if the vocabulary lacks a special token.
         """
 
     def read_unlabelled(self, path: str) -> list[typing.Any]:
@@ -125,7 +120,7 @@ class FinetuningTask(Objective):
 
     @classmethod
     def names_of_outputs(cls, settings: dict[str, typing.Any]) -> tuple[str, ...]:
-        """Returns what the outputs of the head of a run are called, by its settings; of tasks without labels none."""
+        """Returns the names of the outputs of a run's head, from its settings; none of tasks without labels."""
         return tuple(settings.get("labels", ()))
 
     def order_of_head(self, settings, source):
@@ -144,8 +139,8 @@ class FinetuningTask(Objective):
     def reading_as(self, other: "FinetuningTask") -> "FinetuningTask":
         """Returns this task for texts in the form that another of its class reads; its outputs stay what they are.
 
-        It is for models of which nothing tells what their texts are. Labels that differ from the other's in letter case
-        alone, or are its numbers as LABEL_0, are its labels.
+        It is for models that don't say what their texts are. Labels that differ from the other's in letter case alone,
+        or are its numbers as LABEL_0, are its labels.
         """
         own = self.settings()
         kept = {name: own[name] for name in ("labels", "types") if name in own}
@@ -154,23 +149,20 @@ class FinetuningTask(Objective):
         return type(self).from_settings(self.config, {**other.settings(), **kept})
 
     def differs_from(self, other: "FinetuningTask") -> str | None:
-        """Returns why a teacher that was fine-tuned for a task of this class can't teach this one, None if it can.
-
-        It follows what tells the teacher, as in "has other labels".
-        """
+        """Returns why a teacher of this class can't teach this task, as in "has other labels", None if it can."""
         return None
 
     def soft_features(self, examples: list[typing.Any], features: Features, teacher: typing.Any) -> Features:
-        """Returns what a `Teacher` of the same task says of each row, under names that `batch_spec` has: `taught`."""
+        """Returns a `Teacher`'s answers for each row, under the names that `batch_spec` has for them."""
         return {TAUGHT: self.taught(examples, teacher.predict(examples))}
 
     def taught(self, examples: list[typing.Any], predictions: list[typing.Any]) -> np.ndarray:
-        """Returns what a teacher's predictions for examples say, float32 [N, ...] as `taught_spec` has it."""
+        """Returns a teacher's predictions for examples as numbers, float32 [N, ...] as `taught_spec` has it."""
         raise InputError(f"{type(self).__name__} can't learn from a teacher; leave `teacher` out")
 
     @abc.abstractmethod
     def outputs(self, batch: Batch, **models: tf.keras.Model) -> dict[str, tf.Tensor]:
-        """Returns what predictions need to know of a batch, float [B, ...] by name; runs inside a replica."""
+        """Returns the tensors that predictions are made of, float [B, ...] by name; runs inside a replica."""
 
     @abc.abstractmethod
     def predict(self, examples: list[typing.Any], features: Features, outputs: Features) -> list[typing.Any]:
@@ -185,51 +177,39 @@ class FinetuningTask(Objective):
         return {}
 
     def blind_scores(self, examples: list[typing.Any]) -> tuple[str, dict[str, float]]:
-        """Returns a rule that reads no text, and what it scores on a dev file, by the names of the measures.
-
-        Whatever a model scores is worth what it is above that. By default there is no such rule.
-        """
+        """Returns a rule that reads no text, and its scores on a dev file by measure; by default there is none."""
         return "", {}
 
     def linear_model(self) -> LinearModel | None:
-        """Returns a linear model of the task's examples, beside which evaluations stand; None if there is none.
+        """Returns a linear model of the examples that `read` returns, to compare with; None if there is none.
 
-        It takes examples as `read` returned them. Where it is given only some of them, they are chosen by
-        `text_and_label`.
+        Where it is given only some of them, they are chosen by `text_and_label`.
         """
         return None
 
     def decide_on_held_out(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[typing.Any]:
-        """Settles what predictions are decided by, such as thresholds, on the run's own dev file, and returns them so.
-
-        Most tasks have nothing to settle.
-        """
+        """Settles how predictions are decided, as by thresholds, on the run's own dev file; returns them decided so."""
         return predictions
 
     def restore(self, folder: str) -> None:
-        """Takes what `decide_on_held_out` settled for the run of a folder, if anything was; see `reports`.
-
-        Raises:
-            InputError: A file of it can't be used.
-        """
+        """Restores what `decide_on_held_out` settled for a folder's run; InputError if a file can't be used."""
 
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
-        """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
+        """Returns the files to write after an evaluation: a function of (path, examples, predictions) for each."""
         return {ERRORS_FILE: self._write_errors} if self.error_columns else {}
 
     def mistake(self, example: typing.Any, prediction: typing.Any) -> tuple[float, list[str]] | None:
         """Returns how bad a mistake is, and what its line says under `error_columns`; None if there is none."""
 
     def _write_errors(self, path, examples, predictions):
-        """Writes a line for each mistake, the worst first."""
         write_errors(path, self.error_columns, map(self.mistake, examples, predictions))
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
-        """Returns what to know of a training file before training starts, one line each."""
+        """Returns lines to print about a training file before training starts."""
         return [f"{len(examples):,} examples in {path}"]
 
     def limits_elsewhere(self) -> list[str]:
-        """Returns what will keep a model from transformers, or from answering alike there, a sentence each."""
+        """Returns a sentence for each obstacle to using the model in transformers, or to the same answers there."""
         found = self.kind.head.not_computed_elsewhere(self.config)
         if found is None:
             return []
@@ -237,18 +217,14 @@ class FinetuningTask(Objective):
         return [f"transformers can't express {what}; to convert this model for it later, train with {how.strip('`')}"]
 
     def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
-        """Returns how many texts are cut, and by how much, None if none is; see `describe_cuts` below."""
+        """Returns how many texts are cut, and by how much, None if none is."""
         if CUT not in features:
             return None
         limit = length_limit(max_seq_length, self.config.longest_sequence)
         return describe_cuts(features[CUT], features["input_mask"].sum(), "text", where, limit)
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
-        """Returns examples without answers, made of what a user asks about in Python: texts, or tuples of them.
-
-        Raises:
-            InputError: An input is of another kind.
-        """
+        """Returns examples without answers of texts, or tuples of them; InputError if one is of another kind."""
         raise InputError(f"{type(self).__name__} can't predict texts that are in no file")
 
     def texts_of(self, example: typing.Any) -> tuple[str, ...]:
@@ -256,13 +232,10 @@ class FinetuningTask(Objective):
         return ()
 
     def text_and_label(self, example: typing.Any) -> Key:
-        """Returns what a share of a file is chosen by: a text, and a label of which the same share is chosen.
+        """Returns the text and the label that a share of a file is chosen by, the same share of each label.
 
         Examples with equal texts come to one side; the label is "" where there are none to keep the shares of, and a
-        tuple of labels where a text may have several.
-
-        Raises:
-            InputError: No share can be chosen for this task.
+        tuple of labels where a text may have several. InputError if no share can be chosen for this task.
         """
         raise InputError(f"{type(self).__name__} needs a separate file to evaluate on; leave `dev_fraction` out")
 
@@ -286,16 +259,16 @@ class FinetuningTask(Objective):
         return cls(config, **{name: tuple(each) if isinstance(each, list) else each for name, each in own.items()})
 
     def settings(self) -> dict[str, typing.Any]:
-        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones.
+        """Returns JSON values by name that tell this task from others; a run is resumed with the same ones.
 
-        By default these are the attributes that `setting_types` names, which `from_settings` gives to the constructor.
+        By default these are the attributes that `setting_types` names, for `from_settings` to give to the constructor.
         """
         own = {name: getattr(self, name) for name in self.setting_types}
         return {name: list(each) if isinstance(each, tuple) else each for name, each in own.items()}
 
 
 def write_errors(path: str, columns: collections.abc.Iterable[str], mistakes: collections.abc.Iterable) -> None:
-    """Writes the lines of mistakes below the names of their columns, the worst first; see `FinetuningTask.mistake`."""
+    """Writes the lines of mistakes below the names of their columns, the worst first."""
     found = sorted(filter(None, mistakes), key=lambda each: -each[0])
     write_rows(path, [columns, *(line for _, line in found)])
 
@@ -328,7 +301,7 @@ def length_limit(max_seq_length: int, longest_sequence: int) -> str:
 
 
 def _names_of(labels, names):
-    """Returns what a list of names calls labels that are the same but for their spelling; otherwise the labels."""
+    """Returns labels in the spelling of a list of names that equals them but for the spelling; otherwise the labels."""
 
     def plain(label):
         return label.removeprefix("LABEL_").casefold()

@@ -84,7 +84,7 @@ class Teacher:
         )
 
     def compute(self, function: collections.abc.Callable, features: Features) -> Features:
-        """Returns what a function of a batch and the model computes of encoded rows, in their order."""
+        """Returns the outputs of a function of a batch and the model for encoded rows, in their order."""
         # Of arrays [N, S, ...] the second axis has the length of the features; what is padding there is 0.
         length = features["input_ids"].shape[-1]
         file = runner.EncodedFile("", [], features, length)
@@ -94,7 +94,7 @@ class Teacher:
         return {name: _padded(values[rows], length) for name, values in outputs.items()}
 
     def scores(self, task: FinetuningTask, examples: list) -> dict[str, float]:
-        """Returns what it scores itself, by the measures of the task that is learnt."""
+        """Returns the teacher's own scores, by the measures of the task that is learnt."""
         return task.score(examples, self.predict(examples))
 
 

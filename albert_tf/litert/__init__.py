@@ -1,7 +1,4 @@
-"""Asking a model where TensorFlow is not wanted, or not there: it takes a tenth of a second to start.
-
-Nothing here imports TensorFlow, or what does.
-"""
+"""Asking a model without TensorFlow: it takes a tenth of a second to start. Nothing here imports TensorFlow."""
 
 from albert_tf.litert.backend import LiteRTBackend
 

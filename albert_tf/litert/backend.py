@@ -21,12 +21,12 @@ _TEXTS_AT_ONCE = 4
 
 
 class LiteRTBackend(Export):
-    """What `export_model.py --format=litert` has made of a classifier or a regression.
+    """A LiteRT export of a classifier or a regression.
 
     Args:
         folder: Of a version.
-        card: What its model card says, as `Format.read_card` returns it.
-        path: Of the model in it.
+        card: As `Format.read_card` returns it.
+        path: Of the model in the folder.
 
     Raises:
         InputError: It can't be used, or ai-edge-litert is missing.
@@ -65,7 +65,6 @@ class LiteRTBackend(Export):
         return self.answer.columns(signature, values)
 
     def predict(self, examples, batch_size):
-        """Returns predictions; texts of about one length are computed together."""
         segments, num_cut = self._inputs.tokenize(examples), self._inputs.num_cut
         unknown = self._inputs.find_unknown_words(examples, segments)
         predictions = list(map(self.answer.of_values, self._values(segments, batch_size or _TEXTS_AT_ONCE)))

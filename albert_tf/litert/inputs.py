@@ -57,10 +57,9 @@ class FastInputs:
         return [self._join(*each) for each in segments]
 
     def split_into_windows(self, segments: list[tuple], stride: int) -> tuple[list, list[int]]:
-        """Returns a `tokenizers.Encoding` of each window, and which input it is of; see `window_borders`.
+        """Returns a `tokenizers.Encoding` of each window, and which input it is of; inputs have one text, cut in place.
 
-        The inputs have one text each, which is cut in place; the stride is from the beginning of one window to the
-        next's.
+        The stride is from the beginning of one window to the next's.
         """
         room = self.max_seq_length - 2
         overlap = room - min(stride, max(1, room // 2))
@@ -75,7 +74,7 @@ class FastInputs:
     def find_unknown_words(
         self, texts: list[tuple[str, ...]], segments: list[tuple]
     ) -> tuple[int, list[str], list[str]]:
-        """Returns what `tokenization.unknown_words.find_unknown_words` does, given what `tokenize` returns, uncut."""
+        """Finds them as `tokenization.unknown_words` does; `segments` are as of `tokenize`, uncut."""
         found = [words for words in map(self._unknown_words, texts, segments) if words]
         words = [word for words in found[:MOST_LOOKED_AT] for word in words]
         shown = [word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..." for word in words]

@@ -1,3 +1,3 @@
-"""What a user starts, from settings to results in a folder: the same for commands and for Python."""
+"""Runs that a user starts, from settings to results in a folder: the same for commands and for Python."""
 
 import albert_tf.quiet_tensorflow  # noqa: F401  (first)

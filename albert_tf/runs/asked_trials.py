@@ -16,7 +16,7 @@ from albert_tf.verbosity import tell
 
 
 class Outcome(typing.NamedTuple):
-    """What a training comes to."""
+    """The result of a training."""
 
     metric: str  # The one that decides.
     learning_rate: float  # Its peak.
@@ -59,7 +59,7 @@ def run_as_asked(
 
 
 def _search_of(settings):
-    """Returns what the settings ask to try, None for a single run."""
+    """Returns the search that the settings ask for, None for a single run."""
     if not settings.trials:
         # The folders say a rate that is given.
         told = {} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}
@@ -113,7 +113,6 @@ def _parse(part, settings):
 
 
 def _value(known, text, part):
-    """Returns a value of a setting."""
     try:
         return known.parse(text.strip())
     except InputError as error:

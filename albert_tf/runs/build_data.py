@@ -69,7 +69,6 @@ def _with_entities(settings, options, tokenizer):
 
 
 def _tell_of(manifest, packing, options, num_files):
-    """Tells what was built."""
     tell(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}",

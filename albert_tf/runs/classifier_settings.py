@@ -21,7 +21,7 @@ from albert_tf.text_fields import columns_of
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierSettings(FinetuningSettings):
-    """What to learn of texts, and from which files."""
+    """Settings of classification and regression: the label, and the files."""
 
     command = "run_classifier"
 

@@ -25,7 +25,7 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSettings(Settings):
-    """What text to read."""
+    """The text to read."""
 
     input_file: tuple[str, ...] | None = setting(
         None,
@@ -47,7 +47,7 @@ class CorpusSettings(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSettings(CorpusSettings, AnyTokenizerSettings):
-    """What text examples are made of, how, and in which files."""
+    """The text that examples are made of, how, and the files to write them to."""
 
     languages: tuple[str, ...] | None = setting(
         None,
@@ -217,7 +217,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
     def split_pipeline_arguments(self) -> list[str]:
-        """Returns what `pipeline_arguments` holds as a shell would cut it."""
+        """Returns `pipeline_arguments` cut as by a shell."""
         try:
             return shlex.split(self.pipeline_arguments)
         except ValueError as error:

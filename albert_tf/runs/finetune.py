@@ -192,7 +192,7 @@ def _load_teacher(settings, source, task, tokenizer, strategy):
 
 
 def _identity_of_teacher(settings, teacher):
-    """Returns what tells the teacher, and what is learnt from it; nothing where there is none."""
+    """Returns the identity of the teacher, and how it is learnt from; nothing where there is none."""
     if teacher is None:
         return {}
     files = settings.unlabelled_file

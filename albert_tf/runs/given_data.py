@@ -1,7 +1,4 @@
-"""Examples of Python values: lists, columns of pandas, data sets of `datasets`.
-
-Whoever gives them is told by their number which of them can't be used, and how.
-"""
+"""Examples of Python values: lists, columns of pandas, data sets of `datasets`; errors name one by its number."""
 
 import collections.abc
 import dataclasses
@@ -43,7 +40,7 @@ class GivenData:
 
 
 def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], data: GivenData) -> GivenData:
-    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels)."""
+    """Returns the data to evaluate on: a table as the one to train on, or (texts, labels)."""
     # Each label, and the form of the texts, must be among those to train on. Labels and columns are read for tables
     # alone.
     if is_table(dev):
@@ -74,7 +71,7 @@ def read_given(
     text_columns: tuple[str, ...] = ("text",),
     kind: str | None = None,
 ) -> GivenData:
-    """Returns what a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
+    """Returns the data that a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
     if kind is not None and kind not in KINDS:
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
     text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)

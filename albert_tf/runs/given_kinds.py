@@ -1,4 +1,4 @@
-"""What may be given in Python to be learnt of texts: one record a kind, from the values to the command's file."""
+"""The kinds of examples that may be given in Python: one record each, from the values to the command's file."""
 
 import collections.abc
 import functools
@@ -28,7 +28,7 @@ _NO_WORDS = ("## ", "-DOCSTART-")
 
 
 class GivenKind(typing.NamedTuple):
-    """What becomes of examples of a kind."""
+    """A kind of examples, and the file that they become."""
 
     learns: str  # how that is told
     check: collections.abc.Callable  # returns the form of a value, given its text and the number messages call it by
@@ -143,7 +143,7 @@ def _answers(value, text, number):
 
 
 def _list_of(value):
-    """Returns what SQuAD has for all answers of a question, or somebody for its only one, as a list."""
+    """Returns SQuAD's list of all answers of a question, or the only one that somebody gives, as a list."""
     if is_missing(value):
         return []
     return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]

@@ -85,7 +85,6 @@ def _is_replaced(name, settings):
 
 
 def _of_run(value, known, run):
-    """Returns the value that a run has of a setting."""
     try:
         return known.check(value) if value is not None else None
     except InputError as error:

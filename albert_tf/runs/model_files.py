@@ -119,7 +119,7 @@ def _read_any_config(path):
 
 
 def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:
-    """Returns what a setting says, or the file of that name in the folder of the run or beside `init_checkpoint`."""
+    """Returns a setting's path, or the file of that name in the folder of the run or beside `init_checkpoint`."""
     init_checkpoint = settings.init_checkpoint
     found = getattr(settings, flag) or _find_beside_model(settings, name, run)
     if not found:

@@ -154,7 +154,7 @@ def _tell_what_is_worth_nothing(run, objective, shards, eval_batch_size):
 
 
 def _more_settings(settings, objective, data, end_steps):
-    """Returns what decides, besides the settings, what a run computes, and where it found its data."""
+    """Returns the values that decide, besides the settings, what a run computes, and where it found its data."""
     # Where an example's loss depends on no other one, it may change.
     evaluation = {"eval_batch_size": settings.eval_batch_size} if objective.compares_examples else {}
     is_mixed = any(len(shards.sources) > 1 for shards in data)

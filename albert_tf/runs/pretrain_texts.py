@@ -61,7 +61,7 @@ def pretrain_folder(
     strategy: tf.distribute.Strategy | None = None,
     trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
-    """Pre-trains a model, and evaluates it on documents that are kept for that; see `albert_tf.pretrain`.
+    """Pre-trains a model, and evaluates it on documents that are kept for that.
 
     Without config it is that of `model`, or else the one in the folder of `vocabulary`, which is read where there is no
     `model`. A run that is in the folder is resumed. Raises KeyboardInterrupt if training was; the same call goes on.
@@ -141,7 +141,6 @@ def _with_defaults(settings, data, config):
 
 
 def _files_of(folder):
-    """Returns the settings that name the tokenizer in a folder."""
     vocab_file = find_beside_checkpoint(folder, VOCABULARY_FILE)
     return {"vocab_file": vocab_file} if vocab_file else {"spm_model_file": os.path.join(folder, MODEL_FILE)}
 

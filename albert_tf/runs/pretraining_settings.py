@@ -16,7 +16,7 @@ _BATCH_SIZE = 4096
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ObjectiveSettings(*settings_of_objectives()):
-    """What is to be decided of all objectives that are known; each setting has an effect with its own alone."""
+    """The settings of all known objectives; each has an effect with its own alone."""
 
     def of_objective(self, name: str) -> dict[str, typing.Any]:
         """Returns the settings of an objective, and those that were given though another one has them."""
@@ -116,7 +116,7 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
 
     @property
     def parts_of_batches(self) -> list[int]:
-        """How many parts a replica's batch is computed in, in each phase."""
+        """Parts that a replica's batch is computed in, in each phase."""
         first = self.gradient_accumulation_steps
         return [first, self.phase2_gradient_accumulation_steps or first] if self.phase2_input_file else [first]
 
@@ -129,7 +129,7 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
         return step
 
     def kept(self):
-        """Returns what a resumed run must share, but for what objectives and data say themselves."""
+        """Returns the settings that a resumed run must share, but for those of objectives and data."""
         return {
             name: value
             for name, value in super().kept().items()

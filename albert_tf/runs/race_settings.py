@@ -50,7 +50,6 @@ class RaceSettings(FinetuningSettings):
     )
 
     def _levels(self):
-        """Returns which of RACE's levels to read, none of JSON lines."""
         only = [level for level, is_only in zip(LEVELS, (self.middle_only, self.high_only)) if is_only]
         if len(only) > 1:
             raise InputError("`middle_only` and `high_only` exclude each other; leave both out to read all")

@@ -53,7 +53,7 @@ class TokenizerSettings(Settings):
     )
 
     def of_tokenizer(self) -> dict[str, typing.Any]:
-        """Returns what `KoreanWordPieceTokenizer` has of them."""
+        """Returns the arguments of `KoreanWordPieceTokenizer` among them."""
         return {name: getattr(self, flag) for flag, name in _OF_WORDPIECE.items()}
 
     def load_wordpiece(self, vocab_file: str) -> Tokenizer:

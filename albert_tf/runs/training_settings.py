@@ -23,7 +23,7 @@ from albert_tf.verbosity import tell
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):
-    """What to do in a folder, how, and on which devices."""
+    """The actions in a folder, how to train, and on which devices."""
 
     command: typing.ClassVar[str]  # The script's name, by which the folder of a run tells whose it is.
     main_place: typing.ClassVar[str]  # The place without which those of the run are taken, too.

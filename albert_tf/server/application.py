@@ -1,4 +1,4 @@
-"""What the server answers, route by route, and the limits of what a request may hold."""
+"""The server's answers, route by route, and the limits of requests."""
 
 import asyncio
 import collections
@@ -67,10 +67,9 @@ class Application:
         )
 
     async def __call__(self, scope, receive, send):
-        """Answers a request; see https://asgi.readthedocs.io.
+        """Answers a request as of ASGI (https://asgi.readthedocs.io).
 
-        The server may cancel `scope["task"]`: the client has left, or the server stops; "has_left" in the scope says
-        that it left before.
+        The server may cancel `scope["task"]`: the client has left, as "has_left" says, or the server stops.
         """
         self.num_requests += 1
         if "has_left" in scope:
@@ -107,7 +106,7 @@ class Application:
             self._held_bytes -= max(0, scope["num_bytes"] - _FREE_BYTES)
 
     def _last_headers(self, scope, message):
-        """Returns what ends a connection where the server stops, or the client may send no body after all."""
+        """Returns headers that end a connection where the server stops, or the client may send no body after all."""
         is_refused_early = message["status"] >= 400 and any(name == b"expect" for name, _ in scope["headers"])
         return [(b"connection", b"close")] if self.is_stopping or is_refused_early else []
 

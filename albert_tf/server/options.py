@@ -1,4 +1,4 @@
-"""How a server runs, and the error of a request that it does not answer."""
+"""The options of a server, and the error of a request that it does not answer."""
 
 import dataclasses
 
@@ -24,9 +24,9 @@ def too_long_head() -> RefusedError:
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """How a server runs; `albert-tf serve --help` says what each option means.
+    """How a server runs, as the help of `albert-tf serve` says.
 
-    The limits are about what a stranger can make long. What they have no option for stands where it is checked.
+    The limits are about requests that a stranger can make long. Those without an option stand where they are checked.
     """
 
     host: str = "127.0.0.1"

@@ -1,7 +1,7 @@
-"""TensorFlow Serving's REST protocol for texts: what requests ask, and answers as they are sent.
+"""TensorFlow Serving's REST protocol for texts: requests, and answers as they are sent.
 
 https://www.tensorflow.org/tfx/serving/api_rest; of its forms all that make sense for string inputs: rows under
-"instances", or columns under "inputs". No sentence repeats what the request holds: a stranger decides how long that is.
+"instances", or columns under "inputs". No sentence repeats a part of the request: a stranger decides how long it is.
 """
 
 import base64
@@ -16,9 +16,9 @@ from albert_tf.server.options import RefusedError
 def parse_request(
     body: bytes, model: Export, max_texts: int, max_characters: int
 ) -> tuple[str, list[tuple[bytes, ...]], bool]:
-    """Returns the signature that a request asks, rows of UTF-8 texts, and whether it wants rows rather than columns.
+    """Returns a request's signature, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
-    Raises RefusedError if it is nothing that the model can answer.
+    RefusedError if the model can't answer it.
     """
     values = _parse_json(body)
     if not isinstance(values, dict) or not values.keys() <= {"signature_name", "instances", "inputs"}:
@@ -42,7 +42,7 @@ def parse_request(
 
 
 def row_as_json(row: dict[str, typing.Any]) -> dict[str, bytes]:
-    """Returns what a model says of a row as JSON by name; raises ValueError if a number is infinite or NaN."""
+    """Returns a row of outputs as JSON by name; raises ValueError if a number is infinite or NaN."""
     return {
         name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         for name, value in row.items()
@@ -50,7 +50,7 @@ def row_as_json(row: dict[str, typing.Any]) -> dict[str, bytes]:
 
 
 def format_answer(rows: list[dict[str, bytes]], has_rows: bool) -> bytes:
-    """Returns what a request is answered, given JSON for each row; where there is one output, only its values."""
+    """Returns the body of an answer, given JSON for each row; where there is one output, only its values."""
     names = list(rows[0])
     if has_rows:
         items = (_object(row) if len(names) > 1 else row[names[0]] for row in rows)
@@ -60,13 +60,13 @@ def format_answer(rows: list[dict[str, bytes]], has_rows: bool) -> bytes:
 
 
 def status(model: Export) -> dict:
-    """Returns what GET /v1/models/NAME answers of a model that can be asked."""
+    """Returns the answer of GET /v1/models/NAME for a model that can be asked."""
     state = {"error_code": "OK", "error_message": ""}
     return {"model_version_status": [{"version": str(model.version), "state": "AVAILABLE", "status": state}]}
 
 
 def metadata(name: str, model: Export) -> dict:
-    """Returns what GET /v1/models/NAME/metadata answers, and the model's card beside it."""
+    """Returns the answer of GET /v1/models/NAME/metadata, and the model's card beside it."""
     definitions = {
         signature: {
             "inputs": {each: _tensor_info("string", [None]) for each in about["inputs"]},

@@ -35,10 +35,7 @@ _LAST_CALL_SECONDS = 2
 
 
 class _Connection(H11Protocol):
-    """A connection, which ends when the server has waited for its client for too long.
-
-    Overrides what uvicorn and asyncio call.
-    """
+    """A connection, which ends when the server has waited for its client for too long."""
 
     def connection_made(self, transport):
         super().connection_made(transport)
@@ -131,10 +128,9 @@ class _Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
+    """Serves an application until SIGTERM or Ctrl-C, and then answers all requests that were sent before.
 
-    `answered_at_signal` is how many requests had been answered when it was told to stop, and `num_answered` how many
-    were in the end; the others of `application.num_requests` were not.
+    `answered_at_signal` and `num_answered` of `application.num_requests` were answered then, and in the end.
     """
 
     def __init__(self, application: Application):
@@ -157,12 +153,12 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     async def on_tick(self, counter):
-        """Looks after the connections, ten times a second; see uvicorn."""
+        """Looks after the connections, ten times a second."""
         self._tell_connections(_Connection.end_if_late)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets=None):
-        """Answers all that was sent, for as long as the grace period lasts; see uvicorn."""
+        """Answers all that was sent, for as long as the grace period lasts."""
         self.application.is_stopping = True
         self.answered_at_signal = self.server_state.total_requests
         await self._stop_listening(sockets)
@@ -225,10 +221,9 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
 
 
 def _let_nobody_in(listener):
-    """Has Linux drop what comes from new clients: they try again a second later, and are refused then.
+    """Has Linux drop packets of new clients (Documentation/networking/filter.rst); they try again and are refused.
 
-    Those that came between the last `accept` and `close` would be taken for connected, and reset. See
-    Documentation/networking/filter.rst of Linux.
+    Those that came between the last `accept` and `close` would be taken for connected, and reset.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""How an export stores its weights.
+"""The storage of an export's weights.
 
 bfloat16 rounds each number of large matrices. Of kernels it is not unpacked: products are computed in it, which is
 faster where the processor has instructions for them. Biases and LayerNorms stay as they are.

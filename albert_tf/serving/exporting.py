@@ -25,12 +25,12 @@ def export_model(
     model_format: str = "saved_model",
     tokenizer: Tokenizer | None = None,
 ) -> str:
-    """Writes the model of a folder below a new version number; returns where.
+    """Writes the model of a folder below a new version number; returns the path.
 
     A server that watches the folder finds the new version once it is complete.
 
     Args:
-        model_dir: What a command that trains has written, or a published model.
+        model_dir: The folder of a run, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
         weight_type: How the large weights are stored: "float32"; in a SavedModel "bfloat16", in which products are
             then computed, too; or with LiteRT "float16" or "int8".
@@ -73,7 +73,7 @@ def _write_fast_tokenizer(tokenizer, folder):
 
 
 def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict:
-    """Returns what whoever serves or asks a model should know of it, JSON values."""
+    """Returns the facts that whoever serves or asks a model should know, JSON values."""
     task, doc_stride = trained.task, getattr(trained.task, "doc_stride", None)
     return {
         "albert_tf_version": albert_tf.__version__,

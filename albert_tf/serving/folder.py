@@ -31,12 +31,9 @@ class FolderBackend(TokenizerBackend):
     """A model with its tokenizer, and the task that it was fine-tuned for, if it was.
 
     Args:
-        trained: What lies in the folder.
-        place: What errors call it.
-        why_no_head: Why the folder has no head of a task that could be used, if it has one.
-
-    Attributes:
-        trained: What lies in the folder.
+        trained: The model of the folder.
+        place: The folder in errors.
+        why_no_head: Why the folder's head of a task, if any, can't be used.
     """
 
     def __init__(self, trained: TrainedModel, place: str, why_no_head: str | None = None):
@@ -118,15 +115,10 @@ class FolderBackend(TokenizerBackend):
 
 
 def load_folder(folder: str | os.PathLike, place: str | None = None, why_no_head: str | None = None) -> FolderBackend:
-    """Returns what asks the model of a folder that a command has written, or of a published one.
+    """Returns the backend of a run's folder, with its best checkpoint, or of a published model.
 
-    Args:
-        folder: Of its checkpoints the best is taken.
-        place: What errors call the folder; by default as it is called.
-        why_no_head: As for `FolderBackend`.
-
-    Raises:
-        InputError: The folder holds no model.
+    `place` is the folder in errors, by default its path; `why_no_head` is as for `FolderBackend`. An InputError if the
+    folder holds no model.
     """
     load = load_finetuned if holds_finetuned(folder) else load_trained
     trained = load(folder, "albert_tf.load")

@@ -14,11 +14,9 @@ class Format(abc.ABC):
     """One of `FORMATS`: a folder with a file that no other format has, a model card and a tokenizer.
 
     Attributes:
-        name: Its name in `FORMATS`.
-        file: The name of its file.
         weight_types: How it can store large weights; float32 first.
         reads_ids: Whether texts are encoded outside of it, by a tokenizer beside it.
-        extra_folder: Where card and tokenizer lie in its folder.
+        extra_folder: Of card and tokenizer in its folder.
         needs_tensorflow: Whether `load` does.
     """
 
@@ -34,14 +32,7 @@ class Format(abc.ABC):
         """Writes a `TrainedModel` into a new folder; returns the concrete functions that it consists of, by name."""
 
     def load(self, folder: str) -> Export:
-        """Returns what answers.
-
-        Args:
-            folder: As `find_export` returns it.
-
-        Raises:
-            InputError: It is damaged or incomplete, or can be asked only elsewhere.
-        """
+        """Loads an export of `find_export`; InputError if it is damaged or incomplete, or for elsewhere alone."""
         raise self.refusal(folder)
 
     def refusal(self, folder: str) -> InputError:
@@ -52,7 +43,7 @@ class Format(abc.ABC):
         )
 
     def load_alone(self, folder: str) -> Export:
-        """Returns what `load` does, for a process that does nothing else."""
+        """Loads an export in a process that does nothing else."""
         return self.load(folder)
 
     def beside(self, folder: str) -> str:
@@ -60,7 +51,7 @@ class Format(abc.ABC):
         return os.path.join(folder, self.extra_folder)
 
     def read_card(self, folder: str) -> dict[str, typing.Any]:
-        """Returns what a folder says of its model."""
+        """Returns the checked model card of a folder."""
         path = os.path.join(self.beside(folder), CARD_FILE)
         if not gfile_for(path).exists(path):
             raise self.refusal(folder)
@@ -128,7 +119,7 @@ class Found(typing.NamedTuple):
     folder: str
 
     def load(self) -> Export:
-        """Returns what answers; errors as of `Format.load`."""
+        """Loads it; errors as of `Format.load`."""
         return self.format.load(self.folder)
 
 
@@ -146,7 +137,7 @@ def find_export(folder: str | os.PathLike) -> Found | None:
 
 
 def need_export(folder: str | os.PathLike) -> Found:
-    """Returns what `find_export` does; raises InputError if there is none."""
+    """Returns the export in a folder, as `find_export` finds it; raises InputError if there is none."""
     found = find_export(folder)
     if found is None:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its folder")
@@ -154,7 +145,7 @@ def need_export(folder: str | os.PathLike) -> Found:
 
 
 def open_export(folder: str | os.PathLike) -> Export:
-    """Returns what answers for an export: `find_export` and `Format.load` say how, and what may be wrong."""
+    """Loads the export that `find_export` finds; raises InputError if there is none, or it can't be loaded."""
     return need_export(folder).load()
 
 

@@ -59,16 +59,15 @@ class TrainedModel:
 
     Attributes:
         model: With the weights of the folder's best checkpoint.
-        tokenizer: What texts are encoded with.
-        max_seq_length: Longest input in pieces.
-        task: What it was fine-tuned for; None for a pre-trained model.
+        max_seq_length: Longest input in tokens.
+        task: That it was fine-tuned for; None for a pre-trained model.
         checkpoint: The path of the weights, without extension.
-        results: What was measured on held-out data, by name; empty where nothing was.
+        results: The measures on held-out data, by name; empty where nothing was measured.
         untrained: The names of the model's variables that are as random as they began.
         fills_masks: Whether it was pre-trained to.
-        predicts_next: Whether it was pre-trained to tell which piece comes next.
+        predicts_next: Whether it was pre-trained to tell which token comes next.
         encoder_settings: Of a pre-trained model from elsewhere, how vectors are made, where it says it.
-        texts_are_assumed: Whether nothing told what its texts are, so that those of `task` are the usual ones.
+        texts_are_assumed: Whether nothing told the form of its texts, so that `task` reads the usual ones.
     """
 
     model: AlbertModel
@@ -85,7 +84,7 @@ class TrainedModel:
 
     @property
     def abilities(self) -> tuple[str, ...]:
-        """What a pre-trained model can be asked, vectors aside."""
+        """The abilities of a pre-trained model, vectors aside."""
         return tuple(ability for ability in _LEARNT if self.why_not(ability) is None)
 
     def why_not(self, ability: str) -> str | None:
@@ -129,11 +128,11 @@ def holds_finetuned(folder: str | os.PathLike) -> bool:
 def load_finetuned(
     folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None, dtype: str = "float32"
 ) -> TrainedModel:
-    """Loads the best checkpoint of what a command that fine-tunes has written.
+    """Loads the best checkpoint of a run that fine-tuned.
 
-    The source is what asks for it, with which errors begin; a tokenizer is given for a folder that holds none; the
-    dtype, a Keras policy such as "mixed_bfloat16", is what it computes products in. Raises InputError if the folder
-    holds no fine-tuned model, or another tokenizer than is given.
+    Errors begin with `source`; a tokenizer is given for a folder that holds none; the dtype, a Keras policy such as
+    "mixed_bfloat16", is that of products. Raises InputError if the folder holds no fine-tuned model, or another
+    tokenizer than is given.
     """
     folder = os.fspath(folder)
     if not tf.io.gfile.exists(folder):
@@ -167,13 +166,13 @@ def load_finetuned(
 def load_trained(
     folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None, dtype: str = "float32"
 ) -> TrainedModel:
-    """Loads what any command that trains has written, or a published model.
+    """Loads a run of any command, or a published model.
 
     Args:
-        folder: As for `load_finetuned`, or the folder of a pre-trained model.
-        source: What asks for it; errors begin with it.
+        folder: Of a fine-tuned or a pre-trained model.
+        source: Errors begin with it.
         tokenizer: For a folder that holds none; None for the folder's.
-        dtype: As for `load_finetuned`.
+        dtype: A Keras policy such as "mixed_bfloat16", for products.
 
     Raises:
         InputError: The folder holds no model, or another tokenizer than is given.
@@ -199,7 +198,7 @@ def load_trained(
 
 
 def _pretrained_objective(settings, config, checkpoint):
-    """Returns what a model was pre-trained for; of one that doesn't say it, what its heads tell, or the usual."""
+    """Returns the objective of pre-training; if a model doesn't say it, that of its heads, or the usual one."""
     learnt = what_was_learnt(settings)
     if not learnt:
         heads = {variable.split("/")[1] for variable in only_model(CheckpointReader(checkpoint).shapes)}
@@ -243,7 +242,6 @@ def _check_encoder(model, missing, checkpoint, source):
 
 
 def _tokenizer_of(folder, tokenizer, config):
-    """Returns the tokenizer that is given, or else the folder's."""
     path = os.path.join(folder, TOKENIZER_FILE)
     if tokenizer is None:
         tokenizer = load_tokenizer(folder)

@@ -18,7 +18,7 @@ Answers = list[dict[str, typing.Any]]
 
 
 class Tools:
-    """What answers a model's questions, made once: tracing takes longer than most answers."""
+    """The tools that answer a model's questions, made once: tracing takes longer than most answers."""
 
     def __init__(self, trained: TrainedModel):
         self.tokenizer, self.max_seq_length = trained.tokenizer, trained.max_seq_length
@@ -26,12 +26,12 @@ class Tools:
 
     @functools.cached_property
     def scorer(self) -> Scorer:
-        """What scores pieces of texts; InputError if the vocabulary lacks a special token that inputs need."""
+        """Scores tokens of texts; InputError if the vocabulary lacks a special token that inputs need."""
         return Scorer(self._trained.model, self.tokenizer, self.max_seq_length, self._trained.predicts_next)
 
     @functools.cached_property
     def generator(self) -> TextGenerator:
-        """What goes on with texts."""
+        """Continues texts."""
         return TextGenerator(self._trained.model, self.tokenizer)
 
 
@@ -51,7 +51,7 @@ class Question(abc.ABC):
 
 
 class Scoring(Question):
-    """How probable texts are."""
+    """The probability of texts."""
 
     def __init__(self, tools: Tools, method: str | None = None):
         super().__init__(tools)
@@ -93,7 +93,7 @@ class Choosing(Question):
 
 
 class Generation(Question):
-    """What comes after texts."""
+    """The continuation of texts."""
 
     def __init__(self, tools: Tools, **options: typing.Any):
         super().__init__(tools)

@@ -17,12 +17,12 @@ _TEXTS_AT_ONCE = 64
 
 
 class SavedModelBackend(TokenizerBackend, Export):
-    """A SavedModel that `export_model.py` has written.
+    """A SavedModel export.
 
     Args:
         folder: Of a version.
-        card: What its model card says, as `Format.read_card` returns it.
-        extra_folder: Where its tokenizer lies.
+        card: As `Format.read_card` returns it.
+        extra_folder: Of its tokenizer.
 
     Raises:
         InputError: It is damaged, or its card is that of another.

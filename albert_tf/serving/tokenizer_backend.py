@@ -15,13 +15,12 @@ from albert_tf.tokenization.vocabulary import MASK, UNK
 
 
 class TokenizerBackend(Backend):
-    """A backend that is asked about pieces, too.
+    """A backend that can be asked about tokens, too.
 
     Attributes:
-        tokenizer: What texts are encoded with.
         hidden_size: Of the states.
-        is_causal: Whether pieces see only those before them.
-        most_guesses: How many pieces it can name for each mask.
+        is_causal: Whether tokens see only those before them.
+        most_guesses: How many tokens it can name for each mask.
     """
 
     tokenizer: Tokenizer
@@ -34,10 +33,7 @@ class TokenizerBackend(Backend):
         return self.compute(FILL_MASK, {"text": texts})
 
     def encode(self, texts: list[str]) -> collections.abc.Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yields the rows of some of N texts, int [T], the states of their pieces, and which are there.
-
-        These are float32 [T, S, H] and int32 [T, S].
-        """
+        """Yields rows of some of N texts, int [T], the states of their tokens float32 [T, S, H], and the mask int32."""
         for rows in groups_of_one_length([len(text) for text in texts]):
             found = self.compute(PIECES, {"text": [texts[row] for row in rows]})
             states = found["embeddings"]

@@ -33,11 +33,7 @@ def write_saved_model(folder: str, trained: TrainedModel, weight_type: str) -> d
 
 
 def write_litert(path: str, trained: TrainedModel, weight_type: str) -> dict[str, typing.Any]:
-    """Writes a LiteRT model; returns its only function.
-
-    Raises:
-        InputError: LiteRT can't express the model.
-    """
+    """Writes a LiteRT model; returns its only function, or raises InputError if LiteRT can't express the model."""
     if num_entities := trained.config.num_entities:
         raise InputError(
             f"LiteRT can't express the search for names of entities (num_entities={num_entities}); use "
@@ -58,9 +54,9 @@ def write_onnx(path: str, trained: TrainedModel) -> dict[str, typing.Any]:
 def trace_for_ids(trained: TrainedModel) -> typing.Any:
     """Returns the concrete function of a model for `INPUT_NAMES`, int32 [B, S] each; B and S are free.
 
-    Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and, if it has a pooler that
-    was trained and reads the text, `pooled_output`. TensorFlow's functions hold their variables weakly: the model must
-    be kept for as long as the function. Raises InputError if the task's batches are of another shape.
+    Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and, if it has a trained
+    pooler that reads the text, `pooled_output`. TensorFlow's functions hold their variables weakly: keep the model as
+    long as the function. Raises InputError if the task's batches are of another shape.
     """
     task, model = trained.task, trained.model
     if task is not None and any(len(task.batch_spec(None)[name].shape) != 2 for name in INPUT_NAMES):
@@ -83,7 +79,7 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
 
 
 def to_litert(function: typing.Any, weight_type: str) -> bytes:
-    """Returns a LiteRT model of what `trace_for_ids` returned; its outputs are in the order of their names.
+    """Returns a LiteRT model of `trace_for_ids`'s function; its outputs are in the order of their names.
 
     With "int8" products of matrices are computed in 8 bits, where that pays.
     """

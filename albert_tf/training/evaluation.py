@@ -36,10 +36,9 @@ class Evaluator:
     def evaluate(
         self, dataset: tf.data.Dataset, is_to_stop: collections.abc.Callable[[], bool] = lambda: False
     ) -> dict[str, float] | None:
-        """Returns the average of each loss and metric, and "loss", which is what training minimises.
+        """Returns the average of each loss and metric, and "loss", which training minimises; None if `is_to_stop`.
 
-        Batches are global and all of one size; what fills up the last one weighs 0. None if `is_to_stop`, asked before
-        each.
+        Batches are global and all of one size; examples that fill up the last one weigh 0.
         """
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
@@ -63,10 +62,10 @@ class Evaluator:
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
     ) -> dict[str, np.ndarray]:
-        """Returns what a function of a batch and the models by name computes for every example, in order.
+        """Returns the outputs of a function of a batch and the models by name for every example, in order.
 
-        It returns tensors [B, ...] by name, inside a replica. Batches are global, with `example_weights`, 0 for what
-        fills up the last one.
+        It returns tensors [B, ...] by name, inside a replica. Batches are global, with `example_weights`, 0 for
+        examples that fill up the last one.
         """
         if function not in self._output_functions:
             self._output_functions[function] = make_output_function(
@@ -86,10 +85,7 @@ def with_scores(
 
 
 def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
-    """Returns the averages of what was added to sums, which start anew, and what the objective makes of vectors.
-
-    With them comes "loss", what training minimises, if all losses were measured.
-    """
+    """Returns the averages of sums, which start anew; and, if all losses were measured, "loss" and vector metrics."""
     averages, vectors = sums.take()
     coefficients = objective.loss_coefficients
     if not all(name in averages for name in coefficients):

@@ -1,4 +1,4 @@
-"""What the evaluations of a run say together: which was best, whether it is time to stop, whether the run overfits."""
+"""The evaluations of a run together: which was best, whether it is time to stop, whether the run overfits."""
 
 import math
 
@@ -32,17 +32,17 @@ class HeldOutHistory:
 
     @property
     def best_value(self) -> float | None:
-        """What the metric was at that step."""
+        """The metric at that step."""
         return self._sign * self._values[self.best_step] if self._values else None
 
     @property
     def evaluations_since_best(self) -> int:
-        """How many evaluations came after the best one."""
+        """Evaluations after the best one."""
         return sum(step > self.best_step for step in self._values) if self._values else 0
 
     @property
     def evaluations_since_progress(self) -> int:
-        """How many evaluations came after the best one, and after that with the lowest loss."""
+        """Evaluations after the best one, and after that with the lowest loss."""
         losses = {step: loss for step, loss in self._losses.items() if step in self._values and math.isfinite(loss)}
         lowest = min(losses, key=losses.get, default=-1)
         return min(self.evaluations_since_best, sum(step > lowest for step in self._values))
@@ -50,8 +50,8 @@ class HeldOutHistory:
     def overfitting(self) -> str | None:
         """Returns a sentence that shows that the run overfits, None if nothing does.
 
-        That is a held-out loss which at the last two evaluations was above the lowest, at the last by more than noise,
-        and a training loss that fell meanwhile. Metrics besides the loss come and go without that meaning anything.
+        The held-out loss was above the lowest at the last two evaluations, at the last by more than noise, and the
+        training loss fell meanwhile. Metrics besides the loss come and go without that meaning anything.
         """
         if not self._measures_loss or self.evaluations_since_best < 2:
             return None

@@ -14,9 +14,8 @@ _STYLES = {"train": "-", "held_out": "--"}
 def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
     """Draws losses over the steps, and beside them scores, as loss.png; returns a line if it can't, or "".
 
-    Scores that are no shares, such as bits of a character, have a panel of their own, where they don't flatten the
-    others. What is the same as a loss is left out, as the only part of a sum is, and so is a panel without two points
-    to draw a line between.
+    Scores that are no shares, such as bits of a character, have a panel of their own. Scores that equal a loss, as the
+    only part of a sum does, and panels without two points are left out.
     """
     try:
         from matplotlib.figure import Figure

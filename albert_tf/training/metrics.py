@@ -1,7 +1,6 @@
 """Averages that stay on the device: every metric is a sum and a weight, added up over examples and replicas.
 
-An average is exact whatever the batch size and the number of replicas, because examples that only pad a batch carry
-weight zero.
+So averages are exact for any batch size and number of replicas: examples that only pad a batch carry weight zero.
 """
 
 import collections.abc
@@ -14,8 +13,8 @@ import tensorflow as tf
 class MetricSums:
     """Running sums of named metrics, some of them vectors of a length; create it inside a strategy's scope.
 
-    All replicas hold the same sums, so that a checkpoint of them is exact. `variable` is float32 [2, numbers]: the sums
-    of the values and the sums of their weights.
+    All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2, numbers], the sums of the values
+    and of their weights.
     """
 
     def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):
@@ -29,10 +28,9 @@ class MetricSums:
         )
 
     def update(self, values: dict[str, tuple[tf.Tensor, tf.Tensor]], is_counted: tf.Tensor | bool = True) -> None:
-        """Adds what all replicas measured, unless not `is_counted`; call it inside a replica.
+        """Adds what all replicas measured, unless not `is_counted`, the same on all; call it inside a replica.
 
-        Each metric is (sum, weight), two float32 scalars over the replica's own examples, or two vectors. `is_counted`
-        is the same on all replicas.
+        Each metric is (sum, weight), two float32 scalars over the replica's own examples, or two vectors.
         """
         sums, weights = zip(*(values[name] for name in self.names))
         context = tf.distribute.get_replica_context()

@@ -1,4 +1,4 @@
-"""What a model makes of every example of a data set."""
+"""A model's outputs for every example of a data set."""
 
 import collections.abc
 import functools
@@ -16,11 +16,11 @@ from albert_tf.training.devices.workers import is_chief
 def make_output_function(
     strategy: tf.distribute.Strategy, function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]]
 ) -> collections.abc.Callable[[tf.data.Dataset], dict[str, np.ndarray]]:
-    """Returns a function of global batches that returns what another makes of every example, arrays [N, ...] by name.
+    """Returns a function of global batches that returns another's outputs for every example, arrays [N, ...] by name.
 
     It is traced once, however often it is called. The other returns tensors [B, ...] by name, inside a replica; where
-    batches are of several lengths, what is shorter is filled up with 0. The batches hold `example_weights`, 0 for
-    examples that only fill up the last batch; all others are in order.
+    batches are of several lengths, shorter outputs are filled up with 0. Examples are in order; those that only fill up
+    the last batch have an `example_weights` of 0 and are left out.
     """
 
     step = make_output_step(strategy, function)

@@ -12,11 +12,11 @@ from albert_tf.training.devices.batches import per_replica_batch_size
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """What to train on, and for how long.
+    """A data set to train on, and the step to end at.
 
     Attributes:
-        end_step: Step that it ends at, counted from the begin of the whole run.
-        batch_spec: Of a global batch: what `Objective.batch_spec` returns, with the number of examples. Where batches
+        end_step: Counted from the begin of the whole run.
+        batch_spec: Of a global batch: as `Objective.batch_spec` returns it, with the number of examples. Where batches
             are of several lengths, the usual one.
         make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
             returns that host's part of each batch.
@@ -24,9 +24,9 @@ class Phase:
         gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
         hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
             and keeps its part, so that the batches do not depend on the number of hosts.
-        num_examples: How many examples the data hold; None where that is unknown.
-        score_held_out: Returns measures of the held-out data that no sum over batches gives, given
-            `Evaluator.compute_outputs`; None for none.
+        num_examples: Of the data; None if unknown.
+        score_held_out: Given `Evaluator.compute_outputs`, returns measures of the held-out data that no sum over
+            batches gives; None for none.
     """
 
     end_step: int

@@ -15,10 +15,10 @@ class StopRequest:
     """Turns SIGTERM and SIGINT into a variable that the training loop looks at between two steps; a context manager.
 
     Python runs the handlers of signals only between two of its own instructions, and one call of the loop may train for
-    minutes. So the signal's number goes to a pipe, which the C handler writes to at once, and a thread that reads from
-    the pipe sets the variable. A second SIGINT ends the process at once; in a notebook, whose process must stay, it
-    raises KeyboardInterrupt as soon as Python comes to it. A signal that is ignored, as SIGINT is by jobs that a script
-    runs in the background, stays so.
+    minutes. So the C handler writes the signal's number to a pipe at once, and a thread that reads from the pipe sets
+    the variable. A second SIGINT ends the process at once; in a notebook, whose process must stay, it raises
+    KeyboardInterrupt as soon as Python comes to it. A signal that is ignored stays so, as SIGINT is by a script's
+    background jobs.
 
     Where several workers must stop at the same step, `interrupts_loop` is False: the bool variable, on the host's CPU,
     stays as it is, and they ask `is_made` between two calls of the loop. `cause` is SIGTERM where another received it.

@@ -1,4 +1,4 @@
-"""What a run tells: itself before it starts, a progress line, TensorBoard scalars, metrics.jsonl and a plot."""
+"""Reports of a run: a description before it starts, a progress line, TensorBoard scalars, metrics.jsonl and a plot."""
 
 import json
 import math
@@ -25,7 +25,7 @@ class Progress:
     """Reports to the terminal, to TensorBoard (under `output_dir`/logs) and to metrics.jsonl, on the chief alone.
 
     The progress line is rewritten in a terminal, and plain lines in a log; `on_metrics` shows the metrics in its place.
-    The peak is what all replicas together could do, to report the share that is used; None to leave it out.
+    The peak is of all replicas together, to report the share that is used; None to leave it out.
     """
 
     def __init__(
@@ -46,10 +46,7 @@ class Progress:
         self._writers = {}
 
     def start(self, step: int, num_train_steps: int) -> None:
-        """Starts the clock at a step, and forgets what a run that was killed later than at that step had reported.
-
-        At step 0 nothing is saved, and what had been reported may be of a run with other settings.
-        """
+        """Starts the clock at a step, and forgets later reports, of a run that was killed or had other settings."""
         self._num_train_steps = num_train_steps
         self.restart_clock(step)
         self._started_at, self._started_step = self._last_at, step
@@ -184,10 +181,9 @@ def _row_of(line):
 
 
 def read_metrics(output_dir: str) -> list[dict]:
-    """Returns what metrics.jsonl holds, a row for each split and step.
+    """Returns the rows of metrics.jsonl, one for each split and step.
 
-    Of several rows of one step, each value is the last of its name: earlier versions wrote a second one without the
-    scores, which must not hide them.
+    Of several rows of one step each value is the last of its name: earlier versions wrote a second one without scores.
     """
     path = os.path.join(output_dir, METRICS_FILE)
     if not tf.io.gfile.exists(path):
@@ -201,10 +197,7 @@ def read_metrics(output_dir: str) -> list[dict]:
 
 
 def describe_run(state: TrainState, phases: list[Phase]) -> str:
-    """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
-
-    Of a run that is resumed, it tells what is left.
-    """
+    """Returns lines about the size of the model, and the batches, steps and epochs, in a resumed run those left."""
     named = state.named_variables()
     sizes = {name: math.prod(variable.shape) for name, variable in named.items()}
     learnt = learnt_variables(state.objective, state.models)

@@ -48,18 +48,18 @@ from albert_tf.verbosity import DETAILS, tell
 class TrainingRun:
     """A model and the folder that it is trained in.
 
-    Whoever trains in the folder holds it, and a run that is there already is resumed, by the same settings only: see
-    `RunSettings`, whose fields say which of them change the result.
+    The folder is held while it is trained in. A run that is there already is resumed, by the same settings only: the
+    fields of `RunSettings` say which of them change the result.
 
     Args:
         output_dir: The folder of checkpoints, metrics and results.
-        objective: What is learnt.
-        model: What `objective.make_models()` returned, or `make_model()`. Where it was created decides where the run
+        objective: Of the training.
+        model: As `objective.make_models()` returned it, or `make_model()`. Where it was created decides where the run
             computes: in the scope of a strategy, or on one device.
         settings: How to train and evaluate.
-        tokenizer: What the data is encoded with, None if unknown.
-        on_metrics: Called with step, split ("train" or "held_out") and values by name whenever metrics are recorded, on
-            the chief alone; no progress lines are printed then. None for the lines.
+        tokenizer: Of the data, None if unknown.
+        on_metrics: Called on the chief with step, split ("train" or "held_out") and values by name whenever metrics are
+            recorded; None for progress lines instead.
         trackers: Are called likewise, beside the progress lines; one that fails is left out with a warning.
 
     Attributes:
@@ -101,7 +101,7 @@ class TrainingRun:
 
     @property
     def step(self) -> int:
-        """How many steps the weights have been trained for."""
+        """Steps that the weights have been trained for."""
         return int(self._weights.step.numpy())
 
     @property
@@ -119,10 +119,10 @@ class TrainingRun:
         """Trains, from where the run in the folder stands; returns whether it came to the end.
 
         Args:
-            phases: What to train on, one phase after the other.
-            data_settings: What decides, besides the settings, what the run computes: above all what tells its data.
-                JSON values by name; see `check_output_dir`.
-            results_data: The data that the run is evaluated on and predicts; see `claim_results`.
+            phases: In order.
+            data_settings: JSON values by name that decide, besides the settings, what the run computes: above all those
+                that identify its data.
+            results_data: The identities of the data that the run is evaluated on and predicts, by file of results.
             initialize: Called before the first step of a run that begins from random weights, on every worker; assigns
                 better ones, the same wherever it is called, and returns a line that says so.
 
@@ -177,7 +177,6 @@ class TrainingRun:
         return result.is_finished
 
     def _settings_to_compare(self):
-        """Returns what must not change when the run is resumed."""
         computed_in = {"use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16"}
         if self._models[MAIN_MODEL].compute_dtype == "float16":
             computed_in["use_float16"] = True
@@ -200,9 +199,7 @@ class TrainingRun:
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
 
-        Raises:
-            InputError: There is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some of the
-                model's variables.
+        InputError if there is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some variables.
         """
         settings = read_settings(self.output_dir)
         if settings is not None:
@@ -220,19 +217,17 @@ class TrainingRun:
         scores: dict[str, float] | None = None,
         **more_results: float,
     ) -> dict[str, float]:
-        """Writes the held-out metrics, with "global_step", into eval_results.json; those of other data beside it.
+        """Writes the held-out metrics, with "global_step", into eval_results.json, or beside it; returns them.
 
         It is no row of metrics.jsonl: how a run goes on, and which checkpoint is its best, follows from the evaluations
         that it makes by itself while it trains, whoever has looked at it meanwhile.
 
         Args:
             dataset: Global batches; not read again if training has just ended with their evaluation.
-            data: "name" and "sha256" of what is in them; None if they are always the same.
+            data: "name" and "sha256" of the data; others than the run's own have a file of their own. None if they are
+                always the same.
             scores: Measures of them that no sum over batches gives.
-            **more_results: What else to write there.
-
-        Returns:
-            What was written.
+            **more_results: Numbers to write there, too.
 
         Raises:
             DivergedError: A metric is not finite.
@@ -254,7 +249,7 @@ class TrainingRun:
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
     ) -> dict[str, np.ndarray]:
-        """Returns what a function of a batch and the run's models computes; see `Evaluator.compute_outputs`."""
+        """Returns the outputs of a function of a batch and the run's models for every example, as `Evaluator` does."""
         return self._evaluator.compute_outputs(function, dataset)
 
     def owns_results_of(self, data: dict[str, str]) -> bool:
@@ -274,7 +269,7 @@ class TrainingRun:
         Args:
             file_name: Its name if they are of the run's own.
             data: "name" and "sha256" of the data; None if they are always the same.
-            what: What is written.
+            what: The results in words.
             write: Given the path, writes the file.
             beside: The file of results that it says more of; None if it is results itself.
         """
@@ -288,7 +283,7 @@ class TrainingRun:
         self.log(f"wrote {what} to {path}{other}")
 
     def write_model_card(self, manifests: list[dict] | None = None, license_name: str | None = None) -> None:
-        """Writes README.md, unless somebody has written or changed it; see `model_card.write_model_card`."""
+        """Writes README.md, unless somebody has written or changed it."""
         if self.is_chief:
             warning = share_alike_warning(read_settings(self.output_dir) or {}, license_name)
             if warning:

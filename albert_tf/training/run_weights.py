@@ -1,4 +1,4 @@
-"""What the weights of a run begin with, and which of its checkpoints they are restored from."""
+"""The first weights of a run, and the checkpoint that its weights are restored from."""
 
 import collections.abc
 
@@ -26,7 +26,7 @@ from albert_tf.training.train_state import MAIN_MODEL, TrainState, begin_as_foll
 class RunWeights:
     """The weights of a run's models; `log` is given lines that say where they come from.
 
-    `step` is an int64 variable, how many steps they have been trained for; `untrained` are the names of variables that
+    `step` is an int64 variable, the steps that they have been trained for; `untrained` are the names of variables that
     began at random and that no loss depends on.
     """
 

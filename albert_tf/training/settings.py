@@ -23,15 +23,12 @@ LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
-    """How to train and evaluate; see the help of each setting.
+    """How to train and evaluate; each setting has help. InputError if values are out of range or don't go together.
 
     Attributes:
         reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
             the root of `train_batch_size` / `reference_batch_size`.
         evaluates_first: Whether to evaluate before the first step too.
-
-    Raises:
-        InputError: A value is out of range, or two values do not go together.
     """
 
     num_train_steps: int = setting(help="Number of training steps.", least=1, group=TRAINING, search=True)
@@ -157,11 +154,7 @@ class RunSettings(Settings):
             )
 
     def make_schedule(self) -> LearningRateSchedule:
-        """Returns the learning rate of each step.
-
-        Raises:
-            InputError: A value is out of range.
-        """
+        """Returns the learning rate of each step; InputError if a value is out of range."""
         peak = self.learning_rate
         if self.scale_learning_rate == "sqrt":
             peak *= (self.train_batch_size / self.reference_batch_size) ** 0.5
@@ -173,15 +166,10 @@ class RunSettings(Settings):
         compute_dtype: str = "float32",
         followers: dict[str, str] | None = None,
     ) -> AdamW:
-        """Returns the optimizer of all variables that are not frozen; call it in the strategy's scope.
+        """Returns the optimizer of all variables, by name, that are not frozen; call it in the strategy's scope.
 
-        Args:
-            variables: By name.
-            compute_dtype: Of the models' products of matrices.
-            followers: See `Objective.followers`.
-
-        Raises:
-            InputError: A setting is out of range, or `freeze` names no variable or all of them.
+        `compute_dtype` is that of the models' products of matrices, and `followers` are as of `Objective.followers`.
+        InputError if a setting is out of range, or `freeze` names no variable or all of them.
         """
         return make_optimizer(
             self.optimizer,
@@ -206,16 +194,12 @@ class RunSettings(Settings):
 
 
 def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: float) -> dict[str, float]:
-    """Returns what the learning rate is multiplied by below the heads: once by the decay a block, from the top down.
+    """Returns the factor of each variable's learning rate: below the heads the decay once a block, from the top down.
 
     Of N blocks the last has the factor d, the first d^N, and embeddings and their projection d^(N + 1); heads and the
-    pooler have 1. A further model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark et
-    al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by a slip: to repeat it, multiply
+    pooler have 1. An additional model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark
+    et al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by a slip: to repeat it, multiply
     `learning_rate` by d and keep the heads' by `head_learning_rate`.
-
-    Args:
-        variables: Names.
-        layer_decay: d.
     """
     numbers = {name: int(found[1]) for name in variables if (found := _OF_BLOCK.match(name))}
     num_blocks = max(numbers.values(), default=-1) + 1

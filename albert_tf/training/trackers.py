@@ -17,10 +17,7 @@ _told_of: list[tuple[Tracker, str]] = []
 
 
 def load_tracker(name: str) -> Tracker:
-    """Returns the function that "module:function" names, or an object of the class that it names.
-
-    The module may lie in the current folder.
-    """
+    """Returns the function that "module:function" names, or an object of the class, also out of the current folder."""
     if not all(name.partition(":")):
         raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
     sys.path.insert(0, os.getcwd())
@@ -62,7 +59,6 @@ class Trackers:
                 )
 
     def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
-        """Tells each of them what was measured."""
         for function in list(self._functions):
             self._call(function, function, f"at step {step:,}", step, split, dict(values))
 

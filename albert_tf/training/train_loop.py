@@ -49,8 +49,8 @@ def train(
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
     `check_owner` is called before anything is written, and raises InputError if the folder is another run's by now;
-    `claim` before each checkpoint: it makes the folder this run's, which it isn't as long as nothing is saved. An
-    InputError if a checkpoint can't be written, too many steps were skipped, or a device is gone, too.
+    `claim` before each checkpoint, which makes the folder this run's. An InputError if a checkpoint can't be written,
+    too many steps were skipped, or a device is gone, too.
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
@@ -66,7 +66,7 @@ def train(
 
 
 def _explain(error):
-    """Returns what a user can do about an error of TensorFlow's."""
+    """Returns a remedy for an error of TensorFlow's."""
     reason = first_line(error)
     if not isinstance(error, tf.errors.ResourceExhaustedError):
         return f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same command"
@@ -297,7 +297,6 @@ class _Loop:
         )
 
     def _history(self, step):
-        """Returns the evaluations of the present phase, up to a step."""
         begin, phase = self._phase_before(step)
         rows = read_metrics(self._progress.output_dir)
         return HeldOutHistory(rows, self._state.objective.selection_metric, begin, min(step, phase.end_step))
@@ -332,7 +331,6 @@ class _Loop:
         )
 
     def _profile(self, step):
-        """Starts or ends the profile where that is due."""
         first, end = self._settings.profile_steps or (None, None)
         if self._is_profiling and step >= end:
             self.stop_profile()

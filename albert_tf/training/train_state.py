@@ -17,7 +17,7 @@ MAIN_MODEL = "model"
 
 @dataclasses.dataclass(frozen=True)
 class TrainState:
-    """What a training step reads and changes."""
+    """The variables and models that a training step reads and changes."""
 
     strategy: tf.distribute.Strategy
     objective: Objective
@@ -68,11 +68,11 @@ class TrainState:
 
 
 def learnt_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns what an optimizer may train, by name; variables of further models have the model's name in front.
+    """Returns the variables that an optimizer may train, by name; those of additional models have the model's in front.
 
-    A variable that several models share is one variable, and has its name in the first of them, the main one before all
-    others. Those of frozen models are not among them, unless another model learns them; nor is what a model is told and
-    never learns, such as the names of entities.
+    A shared variable is listed once, under its name in the first model that has it, the main one before all others.
+    Left out are variables of frozen models, unless another model learns them, and values that a model is told and never
+    learns, such as the names of entities.
     """
     return {name: each for name, each in _own_variables(objective, models).items() if each.trainable}
 
@@ -91,7 +91,7 @@ def _own_variables(objective, models):
 
 
 def saved_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns what a checkpoint has of models, learnt or told, by name; the main model's begin with "model/"."""
+    """Returns the variables that a checkpoint has, trainable or told, by name; the main model's begin with "model/"."""
     further = tuple(f"{name}/" for name in models if name != MAIN_MODEL)
     return {
         name if name.startswith(further) else f"{MAIN_MODEL}/{name}": variable

@@ -1,7 +1,7 @@
 """One step of training and one of evaluation, the same code for every kind of device.
 
-An objective says what a batch costs; the step does the rest: gradients of losses averaged over the global batch, summed
-over micro-batches and replicas, the update, and metrics that stay on the device.
+An objective gives the cost of a batch; the step does the rest: gradients averaged over the global batch, summed over
+micro-batches and replicas, the update, and metrics that stay on the device.
 """
 
 import collections.abc
@@ -106,7 +106,7 @@ def _cut(values, count):
 def make_train_function(
     state: TrainState, seed: int, stop_requested: tf.Variable, gradient_accumulation_steps: int = 1
 ) -> typing.Callable:
-    """Returns a tf.function (iterator, number of steps) that trains that many steps, or fewer if it is to stop.
+    """Returns a tf.function (iterator, number of steps) that trains that many, or fewer if `stop_requested`.
 
     Each raises `global_step` by one; `stop_requested`, a bool variable of the host, is looked at before it.
     """

@@ -20,11 +20,11 @@ _DIGITS = 3  # of a number that is drawn, so that its folder and the table show 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What to try, how often, and the seed that decides what is drawn.
+    """The settings to try, how often, and the seed that decides what is drawn.
 
     Attributes:
-        settings: The `optuna.distributions` of what is tried by name; nothing for trainings that differ in their seeds
-            alone. Floats are trained with three digits of what is drawn.
+        settings: The `optuna.distributions` by name; nothing for trainings that differ in their seeds alone. Floats are
+            trained with three digits of what is drawn.
         num_trials: Where all are categorical, how often each combination of them is trained. With a range among them,
             the number of trainings, each with values of its own.
         random_seed: The seed of the first training, and of the values.
@@ -95,7 +95,7 @@ class Search:
         return min(max(float(f"{value:.{_DIGITS}g}"), distribution.low), distribution.high)
 
     def to_dict(self) -> dict[str, typing.Any]:
-        """Returns what tells it from another search, JSON values by name; more trainings are the same one gone on."""
+        """Returns JSON values by name that identify it; a search with more trainings is the same one gone on."""
         told = {name: as_text(value) for name, value in self.told.items()}
         tried = {name: _describe(distribution) for name, distribution in self.settings.items()}
         drawn = {"drawn_by": "Optuna"} if tried else {}
@@ -127,7 +127,7 @@ def _open_study(optuna, path):
 
 
 def _describe(distribution):
-    """Returns what is tried as it is typed."""
+    """Returns a distribution as a user types it."""
     if hasattr(distribution, "choices"):
         return "|".join(map(as_text, distribution.choices))
     return f"{as_text(distribution.low)}..{as_text(distribution.high)}"

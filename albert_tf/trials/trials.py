@@ -39,16 +39,16 @@ def run_trials(
     tell: collections.abc.Callable[[str], None] = print,
     is_chief: bool = True,
 ) -> None:
-    """Trains with one variant after the other, each in a folder of its own, and writes what they come to.
+    """Trains with one variant after the other, each in a folder of its own, and writes their results.
 
     Trainings that are there already are only looked at, so that the same call goes on where it was stopped. Where one
     diverges, all that differ from it in the seed alone are left out.
 
     Args:
         output_dir: The folder that theirs are made in, with trials.json, eval_results.json and the journal of a search.
-        search: What to try.
+        search: The variants.
         run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
-            and the results by metric. What it raises ends the search, and the same call goes on.
+            and the results by metric. An error of its own ends the search, and the same call goes on.
         tell: Prints a line.
         is_chief: Whether this process writes; of several that train together all go through the same seeds.
 
@@ -146,8 +146,7 @@ def _values(trials, name):
 def groups(trials: list[Trial], metric: str) -> list[list[Trial]]:
     """Returns the trials of equal settings together, those whose median over the seeds is best first.
 
-    The best median is the lowest loss, or the highest of other metrics. Of equal ones the lowest learning rate comes
-    first, and then the one that was tried first.
+    Of equal ones the lowest learning rate comes first, and then the one that was tried first.
     """
     found = []
     for trial in trials:
@@ -169,7 +168,7 @@ def best_trial(trials: list[Trial], metric: str) -> Trial:
 def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
     """Returns the medians over the seeds of the best settings, of `metric` with the lowest and the highest.
 
-    With them stand the learning rate, the other settings that were searched if they are numbers, and how many seeds.
+    With them stand the learning rate, other settings that are numbers, and how many seeds.
     """
     chosen = groups(trials, metric)[0]
     medians = {name: statistics.median(_values(chosen, name)) for name in chosen[0].results}

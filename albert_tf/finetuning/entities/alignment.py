@@ -1,8 +1,8 @@
-"""From tagged words or characters to the pieces that a model reads, and back.
+"""From tagged words or characters to the tokens that a model reads, and back.
 
-A unit is read from the first piece that holds one of its characters: tokenizers remove some, such as zero-width spaces.
-Where one piece holds several units, as pieces of Korean often do, the first of them gives the piece its tag, and gets
-the piece's; the others go on with it. A unit that no piece holds is not read: it makes and breaks no entity.
+A unit is read from the first token that holds one of its characters: tokenizers remove some, such as zero-width spaces.
+Where one token holds several units, as is common in Korean, the first of them gives the token its tag and gets the
+token's; the others go on with it. A unit that no token holds is not read: it makes and breaks no entity.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ IGNORED = -1
 def encode_tagged(
     texts: list[TaggedText], labels: tuple[str, ...], tokenizer: Tokenizer, max_seq_length: int
 ) -> Features:
-    """Encodes texts as `[CLS] text [SEP]`; what is too long is cut into several windows, between two pieces.
+    """Encodes texts as `[CLS] text [SEP]`; one that is too long is cut between two tokens, into several windows.
 
     Returns:
         Arrays of N windows:
@@ -106,7 +106,7 @@ def unread_units(texts: list[TaggedText], features: Features) -> list[list[int]]
 
 
 def without_units(text: TaggedText, units: list[int]) -> TaggedText:
-    """Returns a text with its tags of which some units are left out; see `leave_out`."""
+    """Returns a text and its tags without some units."""
     if not units:
         return text
     left = tuple(each for unit, each in enumerate(text.units) if unit not in units)

@@ -37,7 +37,7 @@ def tag(train: list[TaggedText], dev: list[TaggedText]) -> list[list[str]]:
 
 
 def _features(text):
-    """Returns what is known of each unit: n-grams around its first and its last character, and three words."""
+    """Returns the features of each unit: n-grams around its first and its last character, and three words."""
     padded = " " * (_REACH + 1) + text.text + " " * (_REACH + 1)
     words = [match.span() for match in re.finditer(r"\S+", text.text)]
     word, units = 0, []
@@ -68,7 +68,7 @@ def _allowed_successions(tags):
 
 
 def _best_sequence(scores, is_allowed):
-    """Returns the allowed sequence with the highest sum of scores [units, tags]; see Viterbi (1967)."""
+    """Returns the allowed sequence with the highest sum of scores [units, tags] (Viterbi 1967)."""
     if not len(scores):
         return []
     costs = np.where(is_allowed, 0.0, -np.inf)

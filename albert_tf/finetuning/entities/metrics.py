@@ -1,4 +1,4 @@
-"""How well entities are found, by seqeval's and KLUE's definitions.
+"""Scores of entities by seqeval's and KLUE's definitions.
 
 seqeval itself is published as source alone, whose build fails on many machines; tests hold its numbers.
 """

@@ -20,11 +20,10 @@ class TaggedText:
     """A sentence.
 
     Attributes:
-        text: As it was written; words of a file with a word a line are put together with spaces.
-        units: Spans (begin, end) in characters of what is tagged: words, or characters other than spaces.
-        tags: A tag for each unit, `B-TYPE`, `I-TYPE` or `O`; None where nobody knows them.
+        text: As it was written; the words of a file with a word a line are joined with spaces.
+        units: Spans (begin, end) in characters of the tagged words, or characters other than spaces.
+        tags: A tag for each unit, `B-TYPE`, `I-TYPE` or `O`; None if unknown.
         line: Line in the file, for messages.
-        path: The file.
         column: Which column its words are read off, where there are several.
     """
 
@@ -78,7 +77,7 @@ def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail"
     a tab and its tag a line (KLUE); of "conll" a word and its tag a line, with tabs between the columns, or spaces
     where there is no tab. The word is the first column, or the second behind running numbers (Naver's original files);
     the tag is the last. In the latter two an empty line ends a sentence, and `## ` before a sentence begins a comment.
-    Tags may be missing, in all lines of a sentence, unless `needs_tags`.
+    All tags of a sentence may be missing, unless `needs_tags`.
     """
     bad_rows = BadRows(on_bad_row)
     lines = [row._replace(values=row.values or "") for row in RowFile(path, is_text=True)]
@@ -196,7 +195,7 @@ def _sentence_of_characters(block):
 
 
 def _read_columns(lines):
-    """Reads a word a line with its columns; see `read_tagged`."""
+    """Reads files with a word or a character a line."""
     has_tabs = any("\t" in line.strip() for _, line in lines)
     split = _split_at_tabs if has_tabs else _split_at_spaces
     # What begins a document is left out, and a line of blanks is an empty one.

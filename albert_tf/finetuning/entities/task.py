@@ -52,18 +52,16 @@ class Entities(FinetuningTask):
     """Cross-entropy over the tags, where a word or character is read. Examples are `TaggedText`s.
 
     A prediction is a dictionary: "entities", each with its "type", its "text" and where that stands, "begin" and "end"
-    in characters; and "tags", one for each word, or for each character other than spaces. Where the tokenizer leaves
-    nothing of some of these, "unread" says of which, counted from 0: they make and break no entity, and no measure
-    counts them.
+    in characters; and "tags", one for each word, or for each character other than spaces. If the tokenizer leaves
+    nothing of some of these, "unread" lists their indices: they make and break no entity, and no measure counts them.
 
     Args:
-        config: Hyper-parameters.
         types: The types of entities; by default those of KLUE-NER.
-        form: How files are written; see `read_tagged`.
-        metrics: What to measure, names of `METRICS`; the first decides which checkpoint is best.
+        form: The form of files: "words", "characters" or "conll".
+        metrics: Names of `METRICS`; the first decides which checkpoint is best.
         on_bad_row: Whether to stop at a line that can't be used ("fail"), or to leave its sentence out ("skip").
         decoding: "independent", the most probable tag of each word or character, or "best_sequence", of all tags of a
-            sentence those that make the most probable entities; see `best_sequence`.
+            sentence those that make the most probable entities.
 
     Raises:
         InputError: There is no such `decoding`.
@@ -290,7 +288,6 @@ def _as_read(text, prediction):
 
 
 def _spans(text, tags):
-    """Returns the entities that tags make of a text."""
     spans = []
     for entity in entities_of(tags):
         begin, end = text.units[entity.begin][0], text.units[entity.end - 1][1]

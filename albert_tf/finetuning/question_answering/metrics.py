@@ -1,7 +1,7 @@
-"""How good answers are: by the rules of SQuAD, of KorQuAD, or of KLUE-MRC, in percent as their official scripts say it.
+"""Scores of answers by the rules of SQuAD, KorQuAD and KLUE-MRC, in percent as their official scripts say it.
 
-Each compares normalised texts in two ways, exactly and by what they have in common, and of several answers that people
-gave the one counts that fits best.
+Each compares normalised texts exactly and by what they have in common; of several true answers the one counts that
+fits best.
 
 SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016 and 2018): case, ASCII punctuation and the articles a, an and the don't count;
 F1 is that of words.

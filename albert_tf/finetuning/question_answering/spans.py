@@ -16,9 +16,9 @@ class SpanOptions:
 
     Attributes:
         n_best_size: How many are kept of each question.
-        max_answer_length: How many pieces the longest has.
-        start_n_top: With the conditional head, how many first pieces are looked at in each window.
-        end_n_top: With the conditional head, how many last pieces are looked at for each first one.
+        max_answer_length: Tokens of the longest.
+        start_n_top: With the conditional head, how many first tokens are looked at in each window.
+        end_n_top: With the conditional head, how many last tokens are looked at for each first one.
     """
 
     n_best_size: int = 20

@@ -35,12 +35,11 @@ class Question:
     """A question about a text.
 
     Attributes:
-        id: What names it in the files of predictions.
-        question: The question.
+        id: Its name in the files of predictions.
         context: The text that holds the answer.
-        answers: What people answered; empty where nobody can answer, or where the file doesn't tell.
+        answers: The true answers; empty where there is none, or where the file doesn't tell.
         is_impossible: Whether the context holds no answer.
-        title: What the context is from; empty if unknown.
+        title: The title of the context's source; empty if unknown.
     """
 
     id: str

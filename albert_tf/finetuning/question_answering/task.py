@@ -44,27 +44,25 @@ _TAUGHT_START, _TAUGHT_NULL = "teacher_start_positions", "teacher_null_logits"
 
 
 class QuestionAnswering(FinetuningTask):
-    """The mean of the cross-entropies of the first and of the last piece of the answer. Examples are `Question`s.
+    """The mean of the cross-entropies of the first and of the last token of the answer. Examples are `Question`s.
 
     Where these positions are unknown, -1, an example weighs nothing. Accuracies are over the examples that hold the
-    answer; where they are 0, that of [CLS], there is none. No answer is the span from [CLS] to [CLS].
+    answer. No answer is the span from [CLS] to [CLS], positions 0.
 
     A prediction is a dictionary: "id"; "text", the answer, empty for none; "begin" and "end", where it stands in the
-    context, in characters, None for none; "nbest", the best spans and what speaks for them; and, if questions may have
-    no answer, "null_odds", how much speaks for none: above the threshold none is given. They are the logits of no
-    answer less those of the best span.
+    context, in characters, None for none; "nbest", the best spans and their scores; and, if questions may have no
+    answer, "null_odds", the logits of no answer less those of the best span.
 
     Args:
-        config: Hyper-parameters.
         window_options: How texts are cut.
         span_options: Which spans can be an answer.
         may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
-        null_threshold: See above.
+        null_threshold: The "null_odds" above which no answer is given.
         metrics: Of `METRICS`, the rules that `score` follows.
         on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
 
     Attributes:
-        head: What the setting of this name calls it.
+        head: The value of the setting `head` for it.
     """
 
     kind = TaskKind("squad", OF_SPAN, SpanAnswer, num_outputs=2)
@@ -102,7 +100,7 @@ class QuestionAnswering(FinetuningTask):
         return AlbertForQuestionAnswering(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs, both positions, and what a teacher says of each piece."""
+        """Returns the encoder's inputs, both positions, and a teacher's answers for each token."""
         taught = TAUGHT.values() if self.soft_labels else ()
         return {
             **encoder_batch_spec(max_seq_length),
@@ -113,7 +111,7 @@ class QuestionAnswering(FinetuningTask):
         }
 
     def weights(self, batch):
-        """Returns what each example counts, float32 [B], 0 where nobody says what its answer is."""
+        """Returns the weight of each example, float32 [B], 0 where its answer is unknown."""
         return batch["example_weights"] if self.soft_labels else _known_weights(batch)
 
     def compute(self, batch, training, dropout_seed, model):
@@ -192,7 +190,6 @@ class QuestionAnswering(FinetuningTask):
         return None
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the windows of `encode_questions`."""
         return encode_questions(examples, tokenizer, max_seq_length, self.window_options)
 
     def predict(self, examples, features, outputs):
@@ -229,7 +226,6 @@ class QuestionAnswering(FinetuningTask):
         return prediction
 
     def describe_cuts(self, features, max_seq_length, where=""):
-        """Returns how many questions are cut; texts are read in several windows."""
         kept = (features["context_positions"][features["context_begins"] == 0] - 2).sum()
         limit = f"max_query_length is {self.window_options.max_query_length}, and counts up to half of max_seq_length"
         return describe_cuts(features[CUT], kept, "question", where, limit)
@@ -348,12 +344,10 @@ class QuestionAnswering(FinetuningTask):
 
 
 class ConditionalQuestionAnswering(QuestionAnswering):
-    """As `QuestionAnswering`, but the last piece is that given the first, and whether there is an answer is learnt too.
+    """As `QuestionAnswering`, but the last token is found given the first, and whether there is an answer is learnt.
 
     The cross-entropy of the latter counts half. "null_odds" are the logit that there is no answer, of the window that
-    is surest of one.
-
-    What a teacher says of the last piece is given the first piece of the answer too; where that is unknown, given the
+    is surest of one. A teacher's last tokens are given the first token of the answer too; where that is unknown, the
     one that the teacher finds best.
     """
 
@@ -366,7 +360,6 @@ class ConditionalQuestionAnswering(QuestionAnswering):
         return AlbertForConditionalQuestionAnswering(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns those of `QuestionAnswering`, and what a teacher says of no answer."""
         dtypes = {_TAUGHT_START: tf.int32, _TAUGHT_NULL: tf.float32} if self.soft_labels else {}
         taught = {name: tf.TensorSpec([None], dtype) for name, dtype in dtypes.items()}
         return {**super().batch_spec(max_seq_length), **taught}
@@ -391,7 +384,6 @@ class ConditionalQuestionAnswering(QuestionAnswering):
         }
 
     def products(self, batch_spec):
-        """Returns those of `QuestionAnswering`, and of the larger head."""
         # Of the last positions S H^2 + H^2, of whether there is an answer S H + 2 H^2 + H.
         hidden_size, max_seq_length = self.config.hidden_size, batch_spec["input_ids"].shape[1]
         end = (max_seq_length + 1) * hidden_size**2
@@ -413,7 +405,6 @@ class ConditionalQuestionAnswering(QuestionAnswering):
         return {**logits, _TAUGHT_START: outputs[_TAUGHT_START], _TAUGHT_NULL: outputs["null_logits"]}
 
     def outputs(self, batch, model):
-        """Returns what `AlbertForConditionalQuestionAnswering.search` finds."""
         options = self.span_options
         return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
 

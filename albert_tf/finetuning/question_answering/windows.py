@@ -1,6 +1,6 @@
 """Questions and their texts as windows that a model can read: `[CLS] question [SEP] part of the text [SEP]`.
 
-A text that is too long for one window is read in several, which overlap: a new one begins every `doc_stride` pieces.
+A text that is too long for one window is read in several, which overlap: a new one begins every `doc_stride` tokens.
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ class WindowOptions:
     """How texts are cut.
 
     Attributes:
-        doc_stride: Every how many pieces a window begins; at most half of the pieces of a text that have room in it, so
-            that what stands at the border of one window stands well inside another.
-        max_query_length: How many pieces of a question are read; at most half of the room for question and text.
+        doc_stride: Every how many tokens a window begins; at most half of the tokens of a text that have room in it, so
+            that the border of one window stands well inside another.
+        max_query_length: How many tokens of a question are read; at most half of the room for question and text.
     """
 
     doc_stride: int = 128
@@ -55,16 +55,16 @@ def encode_questions(
     Returns:
         Arrays of N windows:
             `input_ids`, `input_mask`, `segment_ids` int32 [N, S].
-            `start_positions`, `end_positions` int32 [N]: the positions of the pieces with the first and the last
+            `start_positions`, `end_positions` int32 [N]: the positions of the tokens with the first and the last
                 character of the first answer; 0, that of [CLS], where the window doesn't hold all of it; `UNKNOWN`
                 where the question has no answer that is known and in its place.
             `question_indices` int32 [N], ascending.
-            `context_positions` int32 [N]: the position of the window's first piece of the text.
-            `context_begins` int32 [N]: which piece of the text that is.
-            `context_offsets` object [N]: int32 [pieces, 2], where the window's pieces of the text begin and end in the
+            `context_positions` int32 [N]: the position of the window's first token of the text.
+            `context_begins` int32 [N]: which token of the text that is.
+            `context_offsets` object [N]: int32 [tokens, 2], where the window's tokens of the text begin and end in the
                 text, in characters; the windows of a text share memory.
-            `is_on_borders` bool [N]: whether the question's answer begins and ends where pieces do.
-            `pieces_cut` int32 [Q]: how many pieces of each question are cut off.
+            `is_on_borders` bool [N]: whether the question's answer begins and ends where tokens do.
+            `pieces_cut` int32 [Q]: how many tokens of each question are cut off.
     """
     vocabulary = tokenizer.vocabulary
     vocabulary.require(PAD, CLS, SEP)
@@ -109,12 +109,11 @@ def encode_questions(
 
 
 def spans_with_most_context(begins: np.ndarray, lengths: np.ndarray, max_answer_length: int) -> list[np.ndarray]:
-    """Returns for each window of a text which spans of its pieces have more of it around them there than elsewhere.
+    """Returns for each window of a text which spans of its tokens have more of it around them there than elsewhere.
 
-    Of windows that begin at `begins` [W] and hold L pieces each: W arrays, bool [L, A], of the spans of pieces i to i +
-    j. Every span that lies in some window is counted in one: that where the shorter side of its surroundings is
-    longest. (The original judges by the first piece alone, and so misses answers that reach out of the window it then
-    takes.)
+    Of windows that begin at `begins` [W] and hold L tokens each: W arrays, bool [L, A], of the spans of tokens i to i +
+    j. Every span that lies in some window is counted in one: that where its shorter side of context is longest. (The
+    original judges by the first token alone, and so misses answers that reach out of the window it then takes.)
     """
     ends = begins + lengths
     results = []

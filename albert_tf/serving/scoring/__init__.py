@@ -1,1 +1,1 @@
-"""How probable texts are to a pre-trained model, by themselves or as answers."""
+"""The probability of texts to a pre-trained model, by themselves or as answers."""

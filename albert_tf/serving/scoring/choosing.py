@@ -23,7 +23,7 @@ GIVEN_LABEL = "given_label"
 def choose(
     scorer: Scorer, tokenizer: Tokenizer, texts: list[str], template: Template, compare: str, batch_size: int
 ) -> list[dict[str, typing.Any]]:
-    """Returns what each text is labelled, and what each answer scores."""
+    """Returns the label of each text, and the scores of each answer."""
     labels = list(template.answers)
     # The first text is none: how probable each answer is without one.
     filled = [template.fill(text, label) for text in ["", *texts] for label in labels]
@@ -54,8 +54,8 @@ def check_comparison(compare: str) -> None:
 def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
     """Raises InputError unless answers can be told apart and each text fits, whichever the answer is.
 
-    It does if one is too long for the model with its template and the examples, or can't be scored; if an answer is
-    one that the vocabulary can't spell, by itself or in one word with the text; or if two answers are the same pieces.
+    Each text must have something to score, and no mask, and not be too long for the model with template and examples.
+    The vocabulary must spell each answer, in one word with the text too, and no two answers may be the same tokens.
     """
     check_scorable(tokenizer, texts)
     room = max_seq_length - tokenizer.vocabulary.num_special(1)
@@ -119,9 +119,9 @@ def _check_is_spelt(tokenizer, filled, number):
 
 
 def _cut_answers(tokenizer, filled):
-    """Returns the pieces of filled templates, of which those of the answers count, and how many characters these are.
+    """Returns the tokens of filled templates, of which those of the answers count, and how many characters these are.
 
-    The whole is cut at once, for a word may go on behind the answer or begin before it. A piece counts if it holds a
+    The whole is cut at once, for a word may go on behind the answer or begin before it. A token counts if it holds a
     character of the answer, or stands behind it in the same word, as a josa does.
     """
     texts = [each.text for each in filled]
@@ -141,10 +141,7 @@ def _cut_answers(tokenizer, filled):
 
 
 def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) -> str | None:
-    """Returns how often the label is chosen that a row brings, by each comparison, beside the most frequent label.
-
-    That is a sentence about what `choose` returned with a given label; None where there is no such label.
-    """
+    """Returns how often `choose` found a row's own label, beside the most frequent one; None without labels."""
     counts, right, not_there = collections.Counter(), collections.Counter(), 0
     for each in found:
         if "answers" not in each or is_missing(each.get(GIVEN_LABEL)) or each[GIVEN_LABEL] == "":

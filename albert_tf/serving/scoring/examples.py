@@ -15,15 +15,14 @@ _NAME_COLUMNS = "name your columns with `input_fields` and `label_field`"
 def draw_examples(
     path: str, text_field: str, label_field: str, labels: collections.abc.Collection[str], count: int, seed: int
 ) -> list[tuple[str, str]]:
-    """Returns texts of a training file with their labels, of each label about as many, in random order.
+    """Returns `count` texts of a training file with their labels, of each label about as many, in random order.
 
     Args:
-        path: The file, with columns.
+        path: A file with columns.
         text_field: The column of the text, or several with commas between them.
         label_field: The column of the label.
-        labels: Which labels may be drawn.
-        count: How many texts.
-        seed: What is drawn is a function of it and of the file.
+        labels: Those that may be drawn.
+        seed: Decides, with the file, what is drawn.
 
     Raises:
         InputError: The file can't be read, or has not so many.
@@ -48,7 +47,6 @@ def draw_examples(
 
 
 def _read(path, text_field, label_field):
-    """Yields the text and the label of each row of a file."""
     file = RowFile(path)
     for row in file:
         if row.error:

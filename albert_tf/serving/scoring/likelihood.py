@@ -1,7 +1,7 @@
-"""How probable pieces are to a model, computed in batches of few shapes, and nothing but what is asked.
+"""The probabilities of tokens to a model, computed in batches of few shapes.
 
 An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So what is
-compiled for a shape serves all texts, and what a text scores does not depend on the texts beside it.
+compiled for a shape serves all texts, and the score of a text does not depend on the texts beside it.
 
 python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
 """
@@ -32,7 +32,7 @@ class Query(typing.NamedTuple):
 
 
 class Likelihood:
-    """Computes the logarithms of the probabilities of pieces.
+    """Computes the logarithms of the probabilities of tokens.
 
     `reads_all_states` says that queries have many positions, as those of causal models; else each has one.
     """
@@ -53,7 +53,7 @@ class Likelihood:
     ) -> collections.abc.Iterator[np.ndarray]:
         """Yields the logarithms of the probabilities of each query's labels, float64 [p], in order.
 
-        So many are computed at once, fewer of long ones; the batches are fewest where queries come by length.
+        `batch_size` are computed at once, fewer of long ones; the batches are fewest where queries come by length.
         """
         lengths = self._lengths
         by_length = itertools.groupby(queries, lambda query: lengths[np.searchsorted(lengths, len(query.ids))])

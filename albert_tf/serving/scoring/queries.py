@@ -1,9 +1,9 @@
-"""Which inputs a model is asked about to score a text: masked models one a piece, causal ones one for all of them.
+"""The inputs of a model to score a text: of masked models one a token, of causal ones one for all of them.
 
-Masked models have a pseudo-log-likelihood: each piece is masked and read off the rest (Salazar et al. 2020). A piece of
-a word that is cut into several is all too easily read off the others, so by default the later pieces of its word are
-masked with it (PLL-word-l2r; Kauf and Ivanova 2023). A word is what the tokenizer makes one, as in masking whole words:
-what stands between spaces, without the punctuation, of which each mark is a word.
+Masked models have a pseudo-log-likelihood: each token is masked and read off the rest (Salazar et al. 2020). A token of
+a word that is cut into several is all too easily read off the others, so by default the later tokens of its word are
+masked with it (PLL-word-l2r; Kauf and Ivanova 2023). A word is that of whole-word masking: a string between spaces,
+without the punctuation, of which each mark is a word.
 """
 
 import collections.abc
@@ -43,9 +43,9 @@ def cut_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Pieces]:
 def masked_queries(
     pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int, method: str = WITHIN_WORD
 ) -> collections.abc.Iterator[Query]:
-    """Yields an input for each piece that counts, in which it is masked, maybe with the later pieces of its word.
+    """Yields an input for each token that counts, in which it is masked, maybe with the later tokens of its word.
 
-    Of a text that is longer than the model reads, it stands in the middle of as many pieces as there is room for.
+    Of a text that is longer than the model reads, it stands in the middle of as many tokens as there is room for.
     """
     vocabulary, count = tokenizer.vocabulary, len(pieces.ids)
     cls, sep, mask = (vocabulary.id_of(token) for token in (CLS, SEP, MASK))
@@ -59,12 +59,11 @@ def masked_queries(
 
 
 def causal_queries(pieces: Pieces, tokenizer: Tokenizer, max_seq_length: int) -> collections.abc.Iterator[Query]:
-    """Yields the inputs of a model that sees what comes before: one, or several of a text that is longer.
+    """Yields the inputs of a causal model: one, or several of a text that is longer than it reads.
 
-    As in pre-training a text begins behind [CLS], which its first piece is read off. What comes behind it does not
-    count: that [SEP] ends a document says nothing of a sentence. Of a longer text each further input begins with [CLS]
-    too, and the pieces that count in it are those that the input before did not reach, behind at least half as many as
-    the model reads.
+    As in pre-training a text begins behind [CLS], off which its first token is read. The [SEP] behind it does not
+    count: that it ends a document says nothing of a sentence. Each further input of a longer text begins with [CLS]
+    too; the tokens that the input before did not reach count, behind at least half as many as the model reads.
     """
     cls, count = tokenizer.vocabulary.id_of(CLS), len(pieces.ids)
     begin = done = 0

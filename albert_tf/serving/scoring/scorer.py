@@ -1,4 +1,4 @@
-"""What texts score: the sums of the log-probabilities of their pieces."""
+"""The scores of texts: the sums of the log-probabilities of their tokens."""
 
 import itertools
 import typing
@@ -15,9 +15,9 @@ from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 class Scorer:
-    """Scores pieces of texts by one model, which tells the piece that comes next (`is_causal`) or is masked.
+    """Scores texts by one model, which tells the next token (`is_causal`) or a masked one.
 
-    Raises InputError if the vocabulary lacks a special token that inputs need.
+    InputError if the vocabulary lacks a special token that inputs need.
     """
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer, max_seq_length: int, is_causal: bool):
@@ -26,10 +26,7 @@ class Scorer:
         self._likelihood = Likelihood(model, tokenizer.vocabulary, max_seq_length, reads_all_states=is_causal)
 
     def check_method(self, method: str | None) -> str:
-        """Returns which pieces are masked with the one that is scored, by default the later ones of its word.
-
-        Raises InputError if there is no such method, or nothing is masked.
-        """
+        """Returns one of `METHODS`, the first by default; InputError if there is no such, or nothing is masked."""
         if self.is_causal and method is not None:
             raise InputError(
                 f"`method={method}` says what is masked, but this model reads from left to right and masks "
@@ -53,7 +50,7 @@ class Scorer:
     def score(
         self, texts: list[str], pieces: list[Pieces], method: str, batch_size: int
     ) -> list[dict[str, typing.Any]]:
-        """Returns what each text scores."""
+        """Returns the scores of each text."""
         unknown = self._tokenizer.vocabulary.id_of(UNK)
         found = []
         for text, cut, score in zip(texts, pieces, self.sums(pieces, method, batch_size)):
@@ -78,7 +75,7 @@ class Scorer:
 def count_characters(text: str) -> int:
     """Returns how many characters a text has, with Hangul composed and without spaces at its ends.
 
-    No tokenizer has a say in it, so that models of different vocabularies can be compared.
+    No tokenizer has a say, so that models of different vocabularies can be compared.
     """
     return len(unicodedata.normalize("NFC", text.strip()))
 

@@ -20,11 +20,11 @@ class Filled(typing.NamedTuple):
 
 
 class Template:
-    """Words around a text and what is said of it, as "{text} 한마디로 {answer}".
+    """Words around a text and its answer, as "{text} 한마디로 {answer}".
 
     Args:
         words: With "{text}" and "{answer}" once each.
-        answers: What stands for each label.
+        answers: For each label.
         examples: Texts with their labels, which stand in front, filled in likewise.
 
     Raises:
@@ -85,7 +85,6 @@ class Template:
 
 
 def _check_types(words, answers, examples):
-    """Raises InputError if something is not what Python's type hints say."""
     if not isinstance(words, str):
         raise InputError(f"a template must be a string with {TEXT} and {ANSWER}. Received: {describe(words)}")
     if not isinstance(answers, collections.abc.Mapping) or not all(isinstance(each, str) for each in answers.values()):

@@ -1,4 +1,4 @@
-"""What exported models can be asked: one file a kind of question, and its line in `SIGNATURES`."""
+"""The questions that exported models answer: one file a kind, and its line in `SIGNATURES`."""
 
 from albert_tf.asking.answers import DEFAULT, Answer, EntitiesAnswer, LabelAnswer, LabelsAnswer, ScoreAnswer, SpanAnswer
 from albert_tf.errors import InputError
@@ -20,11 +20,7 @@ SIGNATURES: dict[type[Answer], type[Signatures]] = {
 
 
 def make_signatures(trained: TrainedModel, num_guesses: int = NUM_GUESSES) -> Signatures:
-    """Returns what a model can be asked, and of a pre-trained one `num_guesses` for each mask.
-
-    Raises:
-        InputError: Models for its task can't be exported.
-    """
+    """Returns the signatures of a model, `num_guesses` for a mask; InputError if its task can't be exported."""
     if trained.task is None:
         return PretrainedSignatures(trained, num_guesses)
     if trained.task.kind.answer not in SIGNATURES:

@@ -87,7 +87,7 @@ class AnswerSignatures(Signatures):
         return {"answer": answer, **places, "score": score, **more}
 
     def _cut(self, queries, ids):
-        """Returns the encoder's inputs of all windows, and the `_Windows`; see `encode_questions`."""
+        """Returns the encoder's inputs of all windows, and the `_Windows`, as of `encode_questions`."""
         options, vocabulary = self._task.window_options, self._tokenizer.vocabulary
         num_special = vocabulary.num_special(2)
         room = self._max_seq_length - num_special
@@ -154,10 +154,10 @@ def _spans_found(windows, outputs):
 
 
 def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
-    """Returns which spans of G of all windows lie in their window, and have more around them there than in others of
-    the text.
+    """Returns which spans of G windows have more context there than in others of the text, and lie in their window.
 
-    See `spans_with_most_context`. Only windows nearby can hold the span, too. First and last pieces are int32 [G, C].
+    It is `spans_with_most_context` in a graph, by the windows nearby alone: no others can hold the span. First and last
+    tokens are int32 [G, C].
     """
 
     def context(numbers):

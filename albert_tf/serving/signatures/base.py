@@ -17,12 +17,9 @@ class Signatures(abc.ABC):
     """The functions that an export has, and the model that they share.
 
     Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
-    Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; what differs in number
-    is filled up, and `LENGTHS` says how many columns of each row are there. Lengths and batch sizes are free; texts of
-    about one length are computed together.
-
-    Args:
-        trained: What to ask.
+    Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; shorter rows are filled
+    up, and `LENGTHS` says how many columns of each row are there. Lengths and batch sizes are free; texts of about one
+    length are computed together.
     """
 
     def __init__(self, trained: TrainedModel):
@@ -35,11 +32,10 @@ class Signatures(abc.ABC):
         """Returns the functions by the names of the signatures; `DEFAULT` is among them."""
 
     def _task_outputs(self, batch):
-        """Returns the outputs of the task for a batch of the encoder's inputs."""
         return compute_by_length(lambda group: self._task.outputs(group, self._model), batch)
 
     def trace(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
-        """Returns what to save: the functions as graphs, for any number of strings."""
+        """Returns the functions as graphs to save, for any number of strings."""
         return {name: self.trace_one(name) for name in self.functions()}
 
     def trace_one(self, name: str) -> collections.abc.Callable[..., Outputs]:

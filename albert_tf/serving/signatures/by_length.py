@@ -11,11 +11,11 @@ _GROUP_SIZE = 8
 
 
 def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], batch: Tensors) -> Tensors:
-    """Returns what a function makes of a batch, computed a group at a time: short texts first.
+    """Returns a function's outputs for a batch, computed a group at a time: short texts first.
 
-    The batch is the encoder's inputs, int32 [N, S] each, and what else it reads of each text, [N, up to S, ...]. Of a
+    The batch is the encoder's inputs, int32 [N, S] each, and other features of each text, [N, up to S, ...]. Of a
     group's part of it, int32 [B, T], the function returns tensors [B, ...], of which [N, ...] is returned, or, with a
-    row for each piece, [B, T, ...], of which it is [N, S, ...], 0 where it computed none.
+    row for each token, [B, T, ...], of which it is [N, S, ...], 0 where it computed none.
     """
     traced = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, None, *values.shape[2:]], values.dtype, name) for name, values in batch.items()}

@@ -92,7 +92,7 @@ class EntitySignatures(Signatures):
 
 
 def _units_of(characters, are_words):
-    """Returns the units of texts; see `units_of` in `finetuning.entities.tagged_text`."""
+    """Returns the units of texts, as `units_of` of `finetuning.entities.tagged_text`."""
     rows, positions = count_up(tf.cast(characters.row_lengths(), tf.int32))
     is_part = ~is_space(characters.values)
     if not are_words:
@@ -106,7 +106,7 @@ def _units_of(characters, are_words):
 
 
 def _characters_around(units, pieces, num_pieces, characters):
-    """Returns what `characters_around` of `finetuning.entities.alignment` does of each of P pieces, int32 [P, 2, 5]."""
+    """Returns the characters around each of P tokens, int32 [P, 2, 5], as `finetuning.entities.alignment` does."""
     spaces = tf.fill([characters.nrows(), REACH], ord(" "))
     padded = tf.concat([spaces, characters, spaces], axis=1)
     starts = tf.gather(tf.cast(padded.row_starts(), tf.int32), units.rows)
@@ -118,9 +118,9 @@ def _characters_around(units, pieces, num_pieces, characters):
 
 
 def _read_units(units, piece_begins, piece_ends, characters):
-    """Returns the units that are read, and the first piece that holds a character of each, int32 [U].
+    """Returns the units that are read, and the first token that holds a character of each, int32 [U].
 
-    See `pieces_of_spans` in `tokenization.encoding`. Pieces begin and end in their texts, int [N, (pieces)].
+    Tokens begin and end in their texts, int [N, (tokens)].
     """
     # Counted through all texts, so that one search does for all.
     starts = tf.cast(characters.row_starts(), tf.int32)

@@ -32,7 +32,7 @@ class LabelSignatures(Signatures):
         return self._answer(self._task_outputs(self._inputs.encode(text, text_pair)))
 
     def _cut(self, ids):
-        """Returns the windows of texts, int32 [W, (pieces)], and the text of each, int32 [W]; see `window_borders`."""
+        """Returns the windows of texts, int32 [W, (tokens)], and the text of each, int32 [W]."""
         room = self._max_seq_length - NUM_SPECIAL
         stride = min(self._task.doc_stride, max(1, room // 2))
         lengths = tf.cast(ids.row_lengths(), tf.int32)

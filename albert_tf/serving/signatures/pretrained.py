@@ -1,4 +1,4 @@
-"""What a pre-trained model knows of texts: embeddings of them and of their pieces, and guesses for what is missing."""
+"""A pre-trained model's embeddings of texts and of their tokens, and its guesses for masks."""
 
 import tensorflow as tf
 
@@ -14,22 +14,22 @@ NUM_GUESSES = 10
 class PretrainedSignatures(Signatures):
     """Of a model that was pre-trained and not fine-tuned; each takes `text` string [N].
 
-    `serving_default` returns `mean` and `pooled` float32 [N, H], the average of the states of a text's pieces, [CLS]
-    and [SEP] among them, and what pre-training made of that of [CLS]; `pooled` is left out where nothing has trained
-    a pooler, or where [CLS] sees nothing of the text.
+    `serving_default` returns `mean` float32 [N, H], the average of the states of a text's tokens, [CLS] and [SEP] among
+    them, and `pooled` float32 [N, H], the pooler's output; the latter is left out where nothing has trained a pooler,
+    or where [CLS] sees nothing of the text.
 
-    `pieces` returns, for S pieces of the longest text, `pieces` string [N, S], "" behind the last one of a text;
+    `pieces` returns, for S tokens of the longest text, `pieces` string [N, S], "" behind the last one of a text;
     `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; their
-    `embeddings` float32 [N, S, H]; and `lengths` int32 [N], how many pieces each text has.
+    `embeddings` float32 [N, S, H]; and `lengths` int32 [N], how many tokens each text has.
 
-    `fill_mask` reads texts with "[MASK]" for each piece that is missing. It returns, for M masks of the text with most
-    of them, `guesses` string [N, M, 10], the most probable pieces, their `probabilities` float32 [N, M, 10], "" and 0
+    `fill_mask` reads texts with "[MASK]" for each token that is missing. It returns, for M masks of the text with most
+    of them, `guesses` string [N, M, 10], the most probable tokens, their `probabilities` float32 [N, M, 10], "" and 0
     where a text has fewer masks, and `lengths` int32 [N], how many masks each has. It is left out where the folder
-    lacks what guesses pieces.
+    lacks a head that guesses tokens.
 
-    `find_replaced`, of a discriminator, returns for S pieces of the longest text, [CLS] and [SEP] left out, `pieces`,
+    `find_replaced`, of a discriminator, returns for S tokens of the longest text, [CLS] and [SEP] left out, `pieces`,
     `begins`, `ends` and `lengths` as above, and `probabilities` float32 [N, S] of having been replaced, 0 behind the
-    last piece of a text.
+    last token of a text.
     """
 
     def __init__(self, trained: TrainedModel, num_guesses: int = NUM_GUESSES):
@@ -50,7 +50,6 @@ class PretrainedSignatures(Signatures):
         return {"mean": mean, **({"pooled": outputs["pooled_output"]} if self._pools else {})}
 
     def _encode(self, batch):
-        """Returns what the encoder does, in float32 whatever it computes in."""
         return {name: tf.cast(values, tf.float32) for name, values in self._model.encoder(batch).items()}
 
     def _embed_pieces(self, text):

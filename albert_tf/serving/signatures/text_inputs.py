@@ -18,7 +18,7 @@ class TextInputs:
         return self.pack(*(self._tokenizer.encode_ids(text) for text in texts))
 
     def encode_masked(self, text: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.RaggedTensor]:
-        """Encodes texts string [N] in which each "[MASK]" stands for a piece that is not known.
+        """Encodes texts string [N] in which each "[MASK]" stands for an unknown token.
 
         Returns the encoder's inputs, int32 [N, S], and the positions of the masks that were not cut off, int32 [N,
         (masks)].

@@ -1,1 +1,1 @@
-"""What a run computes on: TPUs, GPUs or CPUs, of one machine or several."""
+"""The devices of a run: TPUs, GPUs or CPUs, of one machine or several."""

@@ -32,11 +32,10 @@ def choose_attention(
     lengths: BatchLengths = BatchLengths.ONE,
     has_documents: bool = False,
 ) -> tuple[str, str | None]:
-    """Returns how to compute attention, as asked, but plainly where kernels don't work here, and a line that says so.
+    """Returns how to compute attention, plainly where kernels fail here, and a line that says so, or None for the line.
 
-    On a TPU or GPU that has kernels it tries them (see `find_fault`); without, the line is None. `shapes` are, for each
-    kind of batch, the length of its sequences and how many positions of them are read. An InputError if what is asked
-    for does not suit the device, the model or the sequences, or doesn't work.
+    On a TPU or GPU that has kernels it tries them. `shapes` are, for each kind of batch, the length of its sequences
+    and how many positions of them are read. An InputError if a kernel that was asked for doesn't suit or doesn't work.
     """
     attention = suited_attention(attention, config)
     if attention != "plain" and is_of_gpus(strategy):

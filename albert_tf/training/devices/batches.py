@@ -53,9 +53,9 @@ def distribute_batches(
 ) -> tf.distribute.DistributedDataset | tf.data.Dataset:
     """Returns a data set of global batches with each batch split over all replicas.
 
-    Where there are several hosts, each of them reads all batches and keeps its share, so that the batches do not depend
-    on the number of hosts. Where one CPU is all there is, nothing has to be split or brought to a device; without
-    tf.data's tuning the end of a program need not wait for it there (see `read_batches`).
+    Each of several hosts reads all batches and keeps its share, so that the batches do not depend on the number of
+    hosts. On one CPU nothing has to be split or moved, and tf.data's tuning is turned off, which the end of a program
+    would wait for.
     """
     options = tf.data.Options()
     if _is_one_cpu(strategy):
@@ -95,14 +95,14 @@ def read_batches(
     batches: tf.distribute.DistributedDataset | tf.data.Dataset,
     use: collections.abc.Callable[[collections.abc.Iterator], _Result],
 ) -> _Result:
-    """Returns what a function of an iterator over a data set returns, and does not wait until the iterator is gone.
+    """Runs a function of an iterator over a data set, and does not wait until the iterator is gone.
 
-    tf.data tunes itself in a thread that sleeps for up to a minute, the longer the data set has been read, and whoever
-    frees the iterator waits for it: what is to wake that thread comes a moment before the flag that it looks at
-    (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). A run that was told to stop might
-    come too late to save. So another thread frees the iterator, which the function must not keep; the program ends no
-    sooner than that thread, for a daemon that comes back from TensorFlow while Python ends would abort the process. If
-    the function raises, nothing else can free the iterator than who handles the exception.
+    tf.data tunes itself in a thread that sleeps for up to a minute, and whoever frees the iterator waits for it: the
+    signal to wake comes a moment before the flag that the thread looks at (`Model::OptimizeLoop` and
+    `CancellationManager::StartCancel` of TensorFlow 2.21). A run that was told to stop might come too late to save. So
+    another thread frees the iterator, which the function must not keep. It is no daemon: one that comes back from
+    TensorFlow while Python ends would abort the process. If the function raises, the iterator is freed by whoever
+    handles the exception.
     """
     iterators = [iter(batches)]
     result = use(iterators[0])

@@ -1,4 +1,4 @@
-"""What a run computes on, in words, and what of its machine it leaves unused."""
+"""The devices of a run in words, and the parts of its machine that it leaves unused."""
 
 import collections
 import glob

@@ -27,10 +27,9 @@ def make_strategy(
 
     Args:
         use_tpu: Whether to run on a TPU.
-        tpu_name: Name or grpc:// address of a Cloud TPU; None or "local" for the TPU of this machine.
-        tpu_zone: Zone of a named Cloud TPU.
-        gcp_project: Project of a named Cloud TPU.
-        num_cpu_replicas: Number of CPU replicas; more than one is for testing what several cores do.
+        tpu_name: Name or grpc:// address of a Cloud TPU, in `tpu_zone` of `gcp_project`; None or "local" for the TPU of
+            this machine.
+        num_cpu_replicas: More than one is for testing what several cores do.
         tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
         jit_compile: Whether XLA compiles whole steps, "true" or "false"; "auto" for where there is one GPU. A TPU's
             always are, those of several GPUs, CPU replicas or machines never.

@@ -17,9 +17,9 @@ _AMPERE = (8, 0)
 
 
 class WholeStepStrategy(tf.distribute.Strategy):
-    """Runs on one device, and compiles what `run` is given. `compilation.target` tells the model so.
+    """Runs on one device, and compiles the functions that `run` is given, each shape once, in up to a minute.
 
-    Each shape is compiled once, which takes from seconds to a minute, so shapes should be few.
+    `compilation.target` tells the model so. Shapes should be few.
     """
 
     compiles_whole_steps = True

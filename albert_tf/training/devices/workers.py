@@ -62,7 +62,7 @@ class Agreement:
             return int(self._add(tf.constant(value if self._is_chief else 0, tf.int64)))
 
     def run(self, action: collections.abc.Callable[[], _Result]) -> _Result:
-        """Returns what a function returns that all of them call; where it fails in one, or one is gone, all end."""
+        """Runs a function in all workers and returns its result; where it fails in one, or one is gone, all end."""
         result, error = None, None
         try:
             result = action()

@@ -29,9 +29,9 @@ class Checkpointer:
     """Writes numbered checkpoints into a folder, in the background, keeps the newest, and restores them.
 
     A checkpoint is a `tf.train.Checkpoint` whose variables have the names given here, such as "model/encoder/..." and
-    "global_step". Saving copies the variables to the host, which is all that training waits for; a thread writes the
-    copy. TensorFlow writes under temporary names and moves the index into place last, so that a checkpoint with an
-    index is whole, unless the disk lost some of it. Only the chief writes.
+    "global_step". Training waits only for the copy of the variables to the host; a thread writes it. TensorFlow writes
+    under temporary names and moves the index into place last, so that a checkpoint with an index is whole, unless the
+    disk lost some of it. Only the chief writes.
     """
 
     def __init__(

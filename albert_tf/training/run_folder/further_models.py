@@ -1,4 +1,4 @@
-"""What a run learns beside the model that it is for, such as ELECTRA's generator: a folder of its own."""
+"""The additional models of a run, such as ELECTRA's generator, each in a folder of its own."""
 
 import collections.abc
 import os
@@ -30,7 +30,7 @@ def further_models(objective: Objective, models: dict[str, tf.keras.Model]) -> d
 
 
 def further_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns what further models have of their own and learn, by its name in a checkpoint."""
+    """Returns the variables that the additional models have of their own, by name in a checkpoint."""
     variables = saved_variables(objective, models)
     return {name: value for name, value in variables.items() if not name.startswith(f"{MAIN_MODEL}/")}
 
@@ -42,12 +42,11 @@ def load_further_models(
     vocabulary: OtherVocabulary | None = None,
     complete_for: str | None = None,
 ) -> str:
-    """Assigns what a checkpoint has of the variables that `further_variables` returned.
+    """Assigns a checkpoint's values to the variables that `further_variables` returned; returns a line about them.
 
-    Those that are `followed` have the values of their followers already, in case the checkpoint lacks them.
-    `complete_for` is the run's folder if the models are to be used as they are, so that nothing may be missing or left.
-    Returns a line that says how many were loaded: all, or none where they are not there or of another size; and what of
-    these models the checkpoint has that is not of this run.
+    They are loaded all, or none where some are missing or of another size; those that are `followed` may be missing, as
+    they have the values of their followers. `complete_for` is the run's folder if the models are to be used as they
+    are, so that nothing may be missing or left.
     """
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     reader = CheckpointReader(path)

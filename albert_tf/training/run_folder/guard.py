@@ -1,4 +1,4 @@
-"""What a run leaves in its output folder besides checkpoints, and the guard against mixing two runs."""
+"""The files of a run's output folder besides checkpoints, and the guard against mixing two runs."""
 
 import dataclasses
 import os
@@ -65,17 +65,10 @@ def check_output_dir(
 ) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
-    Args:
-        output_dir: The folder.
-        settings: Everything that decides what the run computes, JSON values by name: "command" among them,
-            "init_checkpoint" as `checkpoint_identity` gives it, and under "found_at" what may change.
-        config: The model.
-        tokenizer: The tokenizer, None if unknown.
-        assumed: What runs had that don't say a setting.
-
-    Raises:
-        InputError: The folder holds a run with other settings, checkpoints of unknown origin, or files of another
-            model or tokenizer.
+    `settings` are all that decide what the run computes, JSON values by name: "command" among them, "init_checkpoint"
+    as `checkpoint_identity` gives it, and under "found_at" those that may change. `assumed` are the values of settings
+    that earlier runs don't name. An InputError if the folder holds a run with other settings, checkpoints of unknown
+    origin, or files of another model or tokenizer.
     """
     earlier = read_settings(output_dir)
     if earlier is not None:
@@ -126,9 +119,8 @@ def claim_output_dir(
 ) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
-    Call it before the first checkpoint is written: from then on the folder takes no other run.
-
-    Args and errors as for `check_output_dir`.
+    Call it before the first checkpoint is written: from then on the folder takes no other run. Arguments and errors are
+    those of `check_output_dir`.
     """
     check_output_dir(output_dir, settings, config, tokenizer, assumed)
     path = os.path.join(output_dir, SETTINGS_FILE)
@@ -173,7 +165,7 @@ def _is_same_data(then, now):
 
 
 def _describe(name, then, now, folder):
-    """Returns what differs and what to do about it."""
+    """Returns a sentence about a difference, and what to do about it."""
     if name in CHECKPOINTS:
         then, now = (value and value["path"] for value in (then, now))
         what = "what it began with" if name == "init_checkpoint" else f"its {name}"
@@ -211,5 +203,4 @@ def _name_changed(then, now):
 
 
 def _as_typed(value):
-    """Returns a value as a flag spells it."""
     return ",".join(map(_as_typed, value)) if isinstance(value, list) else str(value)

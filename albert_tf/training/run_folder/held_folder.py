@@ -2,8 +2,8 @@
 
 On one machine a lock keeps other commands out (`albert_tf.folder_lock`); between machines there is none. So a run
 leaves a file there that names it, and looks at it before it writes: a run that begins later on another machine takes
-the folder over, and the former writes no more. That is what happens where a machine is taken away and ends later than
-the next one begins. Both are the same run, or the second would be refused, and so go on with the same bits.
+the folder over, and the former writes no more. That happens where a machine is taken away and ends after the next one
+has begun. Both are the same run, or the second would be refused, and so go on with the same bits.
 """
 
 import collections.abc
@@ -40,10 +40,7 @@ def hold_together(output_dir: str, agreement: Agreement, is_chief: bool) -> coll
 def hold_folder(
     output_dir: str, agreement: Agreement, is_chief: bool
 ) -> collections.abc.Iterator[collections.abc.Callable[[], None]]:
-    """Keeps other runs out of a folder too; yields a function that raises InputError if one has taken it over.
-
-    Besides, the folder must be the same for all workers.
-    """
+    """Keeps other runs out of a folder, the same for all workers; yields a function that raises if one takes it."""
     with hold_together(output_dir, agreement, is_chief):
         owner = _Owner(output_dir)
         agreement.run(lambda: is_chief and owner.take_over())

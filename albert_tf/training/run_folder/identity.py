@@ -1,4 +1,4 @@
-"""What tells whether files and checkpoints are those that a run began with, wherever they lie by now."""
+"""The identities of files and checkpoints that a run began with, wherever they lie by now."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ def absolute_path(path: str) -> str:
 
 
 def file_identity(path: str) -> dict[str, str]:
-    """Returns a file's name and the SHA-256 of its bytes; of a folder, that of the names and digests of its files.
+    """Returns a file's name and the SHA-256 of its bytes; of a folder, of the names and digests of its files.
 
     Hidden files don't count.
     """
@@ -37,7 +37,7 @@ def joint_identity(identities: list[dict[str, str]]) -> dict[str, str]:
 
 
 def shard_identity(path: str) -> str:
-    """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record."""
+    """Returns the identity of a shard whose manifest holds no digest: size and SHA-256 of its first record."""
     with reading(path) as file:
         header = file.read(12)  # the length of the record, and the checksum of the length
         record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
@@ -46,10 +46,9 @@ def shard_identity(path: str) -> str:
 
 
 def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
-    """Returns what tells the checkpoint that a path or a folder names; None for none.
+    """Returns a checkpoint's absolute "path", given it or its folder, and the "index_sha256" of its index.
 
-    That is its absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None
-    for the latter where there is no checkpoint (any more).
+    The index holds the checksum of every variable; the hash is None where there is no checkpoint (any more).
     """
     if not path:
         return None
@@ -60,10 +59,7 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
 
 
 def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
-    """Returns whether two of `checkpoint_identity` are of the same checkpoint, which may be gone by now.
-
-    What is named now may then be its folder.
-    """
+    """Returns whether two of `checkpoint_identity` are the same; it may be gone by now, and its folder be named."""
     if earlier is None or now is None:
         return earlier is now
     if earlier["index_sha256"] and now["index_sha256"]:

@@ -1,4 +1,4 @@
-"""The model card of a run, README.md in Hugging Face's form: what the run knows of model, data, recipe and scores.
+"""The model card of a run, README.md in Hugging Face's form: its model, data, recipe and scores.
 
 It follows from the run's files and its data's manifests alone, so a command that is repeated writes the same again.
 """
@@ -58,11 +58,11 @@ def write_model_card(
     manifests: list[dict] | None = None,
     license_name: str | None = None,
 ) -> str | None:
-    """Writes the card of the run in a folder, unless somebody has written or changed the one that is there.
+    """Writes the card of the run in a folder, unless somebody has written or changed it; returns the path, or None.
 
     Manifests are those of pre-training data, for each phase, as the builder wrote them; they may lack anything. The
     licence is spelled as Hugging Face does; None for that of the card that is there, or else of the model that the run
-    began with. Returns the path; None if nothing was written, also where the folder holds no settings of a run.
+    began with. Nothing is written where the folder holds no settings of a run, either.
     """
     path, manifests = os.path.join(folder, CARD_FILE), manifests or []
     settings = read_settings(folder)
@@ -96,10 +96,7 @@ def write_model_card(
 
 
 def write_further_card(run_folder: str, name: str) -> None:
-    """Writes the card of a model that was learnt beside that of a run; it carries on what the run's says of licences.
-
-    A card that somebody has written or changed stays.
-    """
+    """Writes the card of an additional model, unless somebody has written or changed it; the run's licences go on."""
     card, path = (os.path.join(folder, CARD_FILE) for folder in (run_folder, os.path.join(run_folder, name)))
     of_run, present = (read_text(each, "the model card") if tf.io.gfile.exists(each) else "" for each in (card, path))
     if not present or is_unchanged(present):
@@ -140,7 +137,7 @@ def _read(path):
 
 
 def _evaluated_on(settings, data):
-    """Returns what the scores are of; a share of the training file is called one, for the rest has been learnt."""
+    """Returns the data of the scores in words; a share of the training file is called so, as the rest was learnt."""
     name, share = data.get(EVAL_RESULTS_FILE, {}).get("name"), settings.get("dev_fraction")
     is_share = name and share and name == (settings.get("train_file") or {}).get("name")
     return f"{100 * share:.3g}% of {name}, put aside" if is_share else name
@@ -180,7 +177,7 @@ def _yaml(lines, more):
 
 
 def _origin(settings):
-    """Returns what trained the model, and from which weights; where they lay is nobody's business."""
+    """Returns the training and the first weights of a model in words, but not where these lay."""
     command = settings.get("command")
     start, teacher = (
         path and f"`{'/'.join(path.split('/')[-2:])}`"

@@ -22,8 +22,7 @@ _OF_POSITIONS = "position_embeddings"
 def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer: Tokenizer) -> AlbertConfig:
     """Returns the config of a model that goes on with another vocabulary: as many rows, and the place of [PAD].
 
-    It is the same one unless the tokenizer beside the checkpoint is another; an InputError if there is none, and the
-    vocabulary is of another size.
+    An InputError if no tokenizer lies beside the checkpoint, and the vocabulary is of another size.
     """
     path = _other_tokenizer_file(init_checkpoint, tokenizer)
     if path is None:
@@ -48,7 +47,7 @@ def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class OtherVocabulary:
-    """How the variables of a model become those of the same model with another vocabulary."""
+    """How a model's variables become those of the same model with another vocabulary."""
 
     source: str  # the tokenizer.json of the vocabulary that was left
     pieces: CarriedPieces  # where the new one's come from

@@ -43,12 +43,11 @@ def load_init_checkpoint(
     vocabulary: OtherVocabulary | None = None,
     objective: Objective | None = None,
 ) -> tuple[str, list[str]]:
-    """Assigns what a checkpoint has of a model's variables.
+    """Assigns a checkpoint's values to a model's variables; returns a line about it, and the names that stay random.
 
     `complete_for` is the run's folder if the model is to be used as it is, so that nothing may be missing; `untouched`
-    is what the names begin with of variables that the training won't depend on. The objective tells whether a head is
-    for the same; None takes any of its shape. Returns a line that says what was loaded and what was not, and the names
-    of the variables that stay random.
+    are prefixes of variables that the training won't depend on. The objective tells whether a head is for the same;
+    None takes any of its shape.
     """
     order = objective and _order_of_head(init_checkpoint, objective)
     is_of_other = objective is not None and order is None
@@ -89,7 +88,7 @@ def load_init_checkpoint(
 
 
 def _order_of_head(init_checkpoint, objective):
-    """Returns what `Objective.order_of_head` does; nothing where nobody knows what the head is for."""
+    """Returns the order of the head's outputs; () where nobody knows what the head is for."""
     path = find_beside_checkpoint(init_checkpoint, SETTINGS_FILE)
     if path is None:
         return ()
@@ -97,7 +96,7 @@ def _order_of_head(init_checkpoint, objective):
 
 
 def _adapted(vocabulary, order):
-    """Returns what gives variables their values: rows of another vocabulary, outputs of a head in another order."""
+    """Returns a function that adapts values: rows of another vocabulary, outputs of a head in another order."""
 
     def adapt(name, values):
         if order and name in _OUTPUT_LAYER:
@@ -122,9 +121,9 @@ def _shortest(names, others):
 def describe_alignment(
     init_checkpoint: str, model: tf.keras.Model, missing: list[str], complete_for: str | None = None
 ) -> str | None:
-    """Returns a line if a model reads pieces off other states than the one that it begins with.
+    """Returns a line if a model reads tokens off other states than its checkpoint did; an InputError if `complete_for`.
 
-    `missing` is what `load_init_checkpoint` returned. An InputError if the model is to be used as it is.
+    `missing` is as `load_init_checkpoint` returned it.
     """
     path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
     has_head = getattr(model, "masked_lm_head", None) is not None
@@ -165,9 +164,9 @@ def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None
 def load_frozen_models(
     objective: Objective, models: dict[str, tf.keras.Model], tokenizer: Tokenizer | None = None
 ) -> None:
-    """Assigns the weights of frozen models, as far as the objective says where they lie.
+    """Assigns the weights of frozen models whose folders the objective names.
 
-    An InputError if a folder holds no such model, lacks some of its weights or never trained them, or has other pieces
+    An InputError if a folder holds no such model, lacks some of its weights or never trained them, or has other tokens
     than the tokenizer, where that is known.
     """
     for name, folder in objective.frozen_models.items():

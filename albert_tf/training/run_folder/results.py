@@ -30,7 +30,7 @@ def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) ->
 
 
 def read_results(path: str) -> dict[str, float | None]:
-    """Returns what eval_results.json holds: by the name of a measure its number."""
+    """Returns the measures of eval_results.json by name."""
     values = read_json(path, "the results")
     return check_types(values, dict.fromkeys(values, float | None), path)
 
@@ -40,8 +40,7 @@ def results_path(
 ) -> tuple[str, bool]:
     """Returns the path of the file for results, and whether it is the one for the run's own data, as for no data.
 
-    Data that the run knows nothing of become its own where no such file is there yet. `beside` is the file whose data
-    are the run's own, where this one says more of it.
+    Unknown data become its own where no such file is there yet. `beside` is the main file that this one adds to.
     """
     path = os.path.join(output_dir, file_name)
     if data is None:

@@ -1,4 +1,4 @@
-"""What the card of the model that a run began with says of licences, which goes on to the run's own card."""
+"""The licences in the card of the model that a run began with, which go on to the run's own card."""
 
 import re
 
@@ -23,10 +23,7 @@ Facts = dict[str, str | list[str]]
 
 
 def facts_of(card: str) -> Facts:
-    """Returns what a card's front matter says of `license`, `license_name`, `license_link` and `base_model`.
-
-    Values are words, or lists of several words, plain or quoted; what is neither is left out.
-    """
+    """Returns licence and `base_model` of a card's front matter: words, or lists of words; others are left out."""
     found = _FRONT_MATTER.match(card)
     values = {key: _values(found[1], key) for key in (*_OF_LICENSE, _BASE_MODEL)} if found else {}
     return {key: words[0] if len(words) == 1 else words for key, words in values.items() if words}
@@ -42,7 +39,7 @@ def with_base_model(card: str, base_model: str) -> str:
 
 
 def carried_facts(settings: dict, present_card: str = "", license_name: str | None = None) -> Facts:
-    """Returns what a run's card says of these: as asked, else as its present card, else as that of its start."""
+    """Returns the facts for a run's card: as asked, else as in its present card, else as in that of its start."""
     of_start, present = _facts_of_start(settings), facts_of(present_card)
     named = {_LICENSE: license_name} if license_name is not None else present if _LICENSE in present else of_start
     of_license = {key: named[key] for key in _OF_LICENSE if key in named}
@@ -50,16 +47,13 @@ def carried_facts(settings: dict, present_card: str = "", license_name: str | No
 
 
 def license_beside(checkpoint: str) -> Facts:
-    """Returns what the card in the folder of a checkpoint says of the model's own licence; nothing where it doesn't."""
+    """Returns the licence in the card of a checkpoint's folder; nothing where there is none."""
     facts = _facts_of_card_beside(checkpoint)
     return {key: facts[key] for key in _OF_LICENSE if key in facts}
 
 
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
-    """Returns a sentence if a licence is not the one under which a model has to be shared on that a run learnt from.
-
-    Where none is asked for, the card has that of the model begun with.
-    """
+    """Returns a warning if a model learnt from is share-alike, and the chosen licence, or the start's, is another."""
     of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
     chosen = of_start if license_name is None else [license_name]
     for what, licenses in (("model that this one started from", of_start), ("teacher of this model", of_teacher)):
@@ -73,13 +67,12 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
 
 
 def _licenses(settings, name):
-    """Returns the licences of a model that a run's settings name."""
     found = _facts_beside((settings.get(name) or {}).get("path")).get(_LICENSE, [])
     return [found] if isinstance(found, str) else found
 
 
 def _facts_of_start(settings):
-    """Returns what is said of the model that a run began with, and if that has no licence, of its teacher's licence."""
+    """Returns the facts of the model that a run began with; if that has no licence, with its teacher's licence."""
     start, teacher = (_facts_beside((settings.get(name) or {}).get("path")) for name in _LEARNT_FROM)
     return start if _LICENSE in start else start | {key: teacher[key] for key in _OF_LICENSE if key in teacher}
 
@@ -93,7 +86,7 @@ def _facts_of_card_beside(checkpoint):
 
 
 def _facts_beside(checkpoint):
-    """Returns what the card of a checkpoint says that goes on to what is made of it."""
+    """Returns the facts of a checkpoint's card that go on to what is made of it."""
     facts = _facts_of_card_beside(checkpoint)
     is_given_away = str(facts.get(_LICENSE)).lower() in _DEDICATIONS
     return {key: value for key, value in facts.items() if key not in _OF_LICENSE or not is_given_away}
