@@ -39,7 +39,7 @@ def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callab
 
 
 def is_fused(*arguments) -> bool:
-    """Returns whether what `fused` returns runs as one loop, given these arguments; a TPU's compiler fuses anyway."""
+    """Returns whether a function from `fused` runs as one loop, given these arguments; on a TPU it always does."""
     return is_compiled_whole() or (_have_known_shapes(arguments) and _xla_compiles_here())
 
 

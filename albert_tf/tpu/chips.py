@@ -1,4 +1,4 @@
-"""What each TPU has, as Google publishes it."""
+"""The figures of each TPU, as Google publishes them."""
 
 import dataclasses
 

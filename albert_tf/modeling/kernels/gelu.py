@@ -42,7 +42,7 @@ def _inner_tanh(values):
 
 @tf.custom_gradient
 def gelu_erf(inputs: tf.Tensor) -> tf.Tensor:
-    """Returns x P(X <= x), X normal, of every element, computed in float32."""
+    """Returns x P(X <= x), X standard normal, of every element, computed in float32."""
     return _forward_erf(inputs), lambda upstream: _backward_erf(inputs, upstream)
 
 
