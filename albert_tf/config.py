@@ -331,9 +331,7 @@ class AlbertConfig:
         return config
 
     def to_dict(self) -> dict[str, typing.Any]:
-        """Returns the fields, ready for `from_dict`; keys that the original lacks only with other values than the
-        default.
-        """
+        """Returns the fields, ready for `from_dict`; of those that came after the original's, only changed ones."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         values = dataclasses.asdict(self)
         return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
@@ -391,5 +389,4 @@ class AlbertConfig:
             )
 
     def replace(self, **changes) -> "AlbertConfig":
-        """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

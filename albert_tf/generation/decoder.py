@@ -78,7 +78,7 @@ class Decoder:
             prompts: Tensors.
             numbers: How to choose.
             kind: How to choose.
-            prompt_length: At least the longest of the prompts.
+            prompt_length: At least that of the longest prompt.
         """
         batch_size, length = prompts.ids.shape
         encoder = self._model.encoder

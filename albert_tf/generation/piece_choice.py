@@ -24,7 +24,6 @@ class ChoiceKind(typing.NamedTuple):
 
     @classmethod
     def of(cls, options: GenerationOptions, vocab_size: int) -> "ChoiceKind":
-        """Returns the kind of options, without those that change nothing."""
         penalizes = options.repetition_penalty != 1
         if options.is_greedy:
             return cls(True, penalizes, None, False)

@@ -73,7 +73,6 @@ class TextGenerator:
                 )
 
     def _decode(self, texts, prompts, options, batch_size):
-        """Returns the tokens after each text."""
         num_rows = min(batch_size, 1 << (len(texts) - 1).bit_length())  # few numbers of rows are compiled
         lengths = np.ones(num_rows, np.int32)
         lengths[: len(texts)] = [len(ids) for ids in prompts]

@@ -72,21 +72,12 @@ class SelfAttention(ConfiguredLayer):
         output_attentions=False,
         relative=None,
     ):
-        """Attends from all positions, or from `output_positions` int [B, P].
+        """Attends to [B, S, H] from all positions, or from `output_positions` int [B, P].
 
-        Args:
-            hidden_states: [B, S, H].
-            attention_bias: float32 [B, 1, S] or [B, S, S], added to the scores: 0 for visible keys, -10000 for others.
-            dropout_seed: int32 [2], or None.
-            output_positions: int [B, P]; None for all.
-            document_ids: int32 [B, S]; a position sees only its own document.
-            kernel: Of `choose_kernel`.
-            output_attentions: Whether to return the probabilities, too.
-            relative: Of `RelativeEmbeddings`.
-
-        Returns:
-            `compute_dtype` [B, S, H] or [B, P, H]; if asked for, with the probabilities after dropout, [B, N, S, S] or
-            [B, N, P, S].
+        Returns `compute_dtype` [B, S, H] or [B, P, H]; with `output_attentions` also the probabilities after dropout,
+        [B, N, S, S] or [B, N, P, S]. The bias is float32 [B, 1, S] or [B, S, S]: 0 for visible keys, -10000 for others.
+        A position sees only its own document of `document_ids` int32 [B, S]. The seed is int32 [2] or None; `kernel`
+        comes from `choose_kernel`, and `relative` from `RelativeEmbeddings`.
         """
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
         residual = queries = select_positions(hidden_states, output_positions)

@@ -94,7 +94,6 @@ class AlbertModel(tf.keras.Model):
         return []
 
     def _symbol(self, *shape, dtype=None):
-        """Returns a symbolic batch of tensors of a shape, by default in `compute_dtype`."""
         return tf.keras.Input(shape, dtype=dtype or self.compute_dtype)
 
     def export(self, filepath, *args, input_signature=None, **kwargs):

@@ -42,13 +42,8 @@ class AlbertEmbeddings(ConfiguredLayer):
     def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None, language_ids=None):
         """Returns the embeddings after dropout, `compute_dtype` [B, S, E].
 
-        Args:
-            input_ids: int [B, S]; None with `inputs_embeds`.
-            segment_ids: int [B, S].
-            position_ids: int [B, S]; None for 0 to S - 1, or with `position_offset` for `positions_of_pieces`.
-            inputs_embeds: [B, S, E], in place of word embeddings.
-            dropout_seed: int32 [2], or None.
-            language_ids: int [B, S], less than `num_languages`; None for 0.
+        Ids are int [B, S]; positions default to 0 to S - 1, or with `position_offset` to `positions_of_pieces`, and
+        languages to 0. `inputs_embeds` [B, S, E] replace word embeddings, and the seed is int32 [2] or None.
         """
         embeddings = self.words(input_ids, inputs_embeds)
         if self.token_type_embeddings is not None:
@@ -86,7 +81,6 @@ class AlbertEmbeddings(ConfiguredLayer):
         return tf.gather(table, position_ids)
 
     def words(self, input_ids, inputs_embeds=None):
-        """Returns word embeddings without the others, float32 [B, S, E]."""
         if inputs_embeds is None:
             return tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         return tf.cast(inputs_embeds, tf.float32)

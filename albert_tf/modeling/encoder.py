@@ -169,13 +169,16 @@ class AlbertEncoder(AlbertModel):
         return outputs
 
     def query_key_value(self, hidden_states, number):
-        """Computes queries, keys and values of one application of a block anew, `compute_dtype` [B, S, H] each.
+        """Computes queries, keys and values of one application of a block anew.
 
-        A graph leaves out that application and later ones where no gradient and no output depends on their results.
+        A graph leaves out that application and later ones where no gradient and no output depends on them.
 
         Args:
             hidden_states: The tuple that `call` returns.
             number: Which application, from 0.
+
+        Returns:
+            A list of three, `compute_dtype` [B, S, H] each.
         """
         attention, _ = self.sub_layers_of(number)
         return self.attention_layers[attention].query_key_value(hidden_states[number])
@@ -236,7 +239,6 @@ class AlbertEncoder(AlbertModel):
         ]
 
     def _find_entities(self, inputs):
-        """Returns the numbers of entities, int [B, S]; None in a model without."""
         given = inputs.get("entity_ids")
         if self.entity_fusion is None:
             if given is not None:
@@ -252,7 +254,6 @@ class AlbertEncoder(AlbertModel):
         return self.entity_fusion.find(inputs["input_ids"])
 
     def _embed(self, *inputs, **options):
-        """Returns the input of the first block, [B, S, H]; arguments as for `AlbertEmbeddings`."""
         embeddings = self.embeddings(*inputs, **options)
         mapping = self.embedding_hidden_mapping_in
         return embeddings if mapping is None else mapping(embeddings)

@@ -80,7 +80,7 @@ class OutputHead(ConfiguredLayer):
         self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, dropout_seed=None):
-        """Maps [..., H] to float32 [..., output_size]; `dropout_seed` is int32 [2] or None."""
+        """Maps [..., H] to float32 [..., output_size]."""
         return tf.cast(self.dense(dropout(inputs, self.dropout_prob, dropout_seed)), tf.float32)
 
     def get_config(self):

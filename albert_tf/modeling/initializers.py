@@ -1,7 +1,7 @@
 """Initial weights for small models, which from random ones learn nothing for thousands of steps.
 
-A masked token is guessed from its neighbours. From random weights a model first has to find out which positions are
-neighbours, and to look at them; until then it knows little but how frequent tokens are.
+A masked token is guessed from its neighbours, and a model with random weights first has to find out which positions are
+neighbours, and to look at them.
 """
 
 import dataclasses
@@ -56,17 +56,12 @@ class NeighborAttention:
     offset - s))), which is highest where s = t + offset. Query and key first undo the projection to the hidden size,
     which is therefore drawn here; the waves outlast the residual connections of a few blocks. A hidden size below E,
     such as that of ELECTRA's generator, holds the waves that heads read, and less of all else.
-
-    Attributes:
-        projection: float32 [E, H], random, scaled so that hidden states are as large as after LayerNorm; None where E
-            is H.
-        query: float32 [H, H]; random for heads after the eighth.
-        key: float32 [H, H].
     """
 
-    projection: np.ndarray | None
-    query: np.ndarray
-    key: np.ndarray
+    # Random, scaled so that hidden states are as large as after LayerNorm; None where E is H.
+    projection: np.ndarray | None  # float32 [E, H]
+    query: np.ndarray  # float32 [H, H]; random for heads after the eighth
+    key: np.ndarray  # likewise
 
     @classmethod
     def draw(cls, config: AlbertConfig) -> list["NeighborAttention"]:
@@ -116,7 +111,6 @@ def _draw(shape, config):
 
 
 def _wave_scale(config, num_waves, head_size):
-    """Returns the factor of query and key that gives a head its highest score."""
     other_variance = 2 * _TRUNCATED_NORMAL_VARIANCE * config.initializer_range**2  # pieces and segments
     wave_variance = _SINUSOID_STDDEV**2 / (_SINUSOID_STDDEV**2 + other_variance)  # after LayerNorm, of a sine
     return np.sqrt(_HIGHEST_SCORE * np.sqrt(head_size) / (2 * num_waves * wave_variance))

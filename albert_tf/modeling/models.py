@@ -1,7 +1,4 @@
-"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs.
-
-Every `call` takes `output_hidden_states` and `output_attentions`, which add those of the encoder to the outputs.
-"""
+"""The encoder with the heads of each use."""
 
 import tensorflow as tf
 
@@ -97,8 +94,6 @@ class AlbertForPreTraining(AlbertModel):
 
 
 class _AlbertWithOutputHead(AlbertModel):
-    """The encoder and one head, for fine-tuning."""
-
     def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
@@ -170,8 +165,6 @@ class _AlbertWithOutputHead(AlbertModel):
 
 
 class _AlbertWithLabels(_AlbertWithOutputHead):
-    """A model whose head has an output for each label."""
-
     def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
         super().__init__(config, num_labels, **kwargs)
         self._num_labels = num_labels
@@ -219,8 +212,8 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         """Scores the labels of each token; arguments as for `AlbertEncoder`.
 
         Args:
-            inputs: The encoder's, and with `character_ngrams` `characters` int32 [B, S, 2, 5], the code points of two
-                characters to either side of a word's first character and of its last one, and these themselves.
+            inputs: The encoder's, and with `character_ngrams` `characters` int32 [B, S, 2, 5], the five code points
+                around a word's first character and around its last one.
 
         Returns:
             `logits` float32 [B, S, num_labels], and the encoder's `hidden_states` and `attentions` if asked for.
@@ -309,6 +302,5 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
 
 
 def _merge_first_axes(values):
-    """Reshapes [B, choices, ...] to [B * choices, ...]."""
     rest = [size or tf.shape(values)[2 + axis] for axis, size in enumerate(values.shape[2:])]
     return tf.reshape(values, [-1, *rest])

@@ -43,21 +43,12 @@ def load_weights(
 ) -> tuple[list[str], list[str], list[str]]:
     """Assigns variables from a checkpoint of ours, averaged weights (`AdamW.averages`) where it has them.
 
-    Args:
-        init_checkpoint: A checkpoint's path without extension, or a folder.
-        variables: Variables to assign, by name.
-        source: Errors begin with it.
-        is_to_learn: Whether the model is to be trained; then never-trained variables and a head of another shape, which
-            was trained for another task, are left out.
-        adapt: Maps a variable's name and its values in the checkpoint to those to assign.
+    With `is_to_learn`, never-trained variables, and a head of another shape, which was trained for another task, are
+    left out. `adapt` maps a variable's name and its values in the checkpoint to those to assign.
 
-    Returns:
-        The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
-        does not have. Variables that are left out are among both of the latter.
-
-    Raises:
-        InputError: There is no such checkpoint, it can't be read, has none of the variables, another shape, or values
-            that are not finite.
+    Returns the names that were loaded, those that were not in the checkpoint, and those that only the checkpoint has;
+    variables that are left out are among both of the latter. An InputError, beginning with `source`, if there is no
+    checkpoint, or it can't be read, has none of the variables, other shapes, or values that are not finite.
     """
     path = find_checkpoint(init_checkpoint, source)
     reader = CheckpointReader(path)
@@ -123,10 +114,7 @@ def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
 
 
 def find_checkpoint(path: str, source: str) -> str:
-    """Returns the checkpoint at a path, or the best or newest of a folder; errors begin with `source`.
-
-    Warns where the folder's training was stopped before its end.
-    """
+    """Returns the checkpoint at a path, or a folder's best or newest; warns where training was not finished."""
     found = resolve_checkpoint(path)
     if found is None:
         refuse_trials(path)

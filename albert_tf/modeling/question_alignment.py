@@ -1,8 +1,4 @@
-"""Tells each token of a text its likeness in the question, before anything is encoded.
-
-An answer stands near words of its question. Small models don't learn from a few thousand questions to look for these by
-themselves (docs/question_answering.md).
-"""
+"""Tells each token of a text its likeness in the question, before anything is encoded (docs/question_answering.md)."""
 
 import tensorflow as tf
 

@@ -26,7 +26,6 @@ class ReplacedTokenHead(ConfiguredLayer):
         self.dense = Linear(config.hidden_size, 1, config.initializer_range, dtype=policy)
 
     def call(self, sequence_output):
-        """Maps [B, S, H] to float32 [B, S], the logits of having been replaced."""
         return tf.cast(self.dense(self.activation(self.transform(sequence_output)))[..., 0], tf.float32)
 
 

@@ -55,8 +55,8 @@ def begin_with_layers(
     """Assigns a model a teacher's weights: one of `layers` for each of its own, and all weights outside layers.
 
     A block that is applied several times begins as the first of the teacher's blocks that it stands for. Returns a line
-    that says what was taken, and the names of variables that the teacher lacks or never trained. An InputError if
-    shapes differ, or as for `check_layers`; `source` names the folder in it.
+    on what was taken, and the names of variables that the teacher lacks or never trained. Errors call the folder
+    `source`.
     """
     config = read_config(folder, source)
     check_layers(model.config, config, layers)

@@ -14,9 +14,8 @@ from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 class CausalLM(PretrainingLoss):
     """The cross-entropy of the next token, at every token but the last of a document.
 
-    Documents in one example are read as if each stood alone: a document sees only itself, its positions count from the
-    first, and all segments are 0. `bits_per_character` is the loss of whole examples, in bits, by the characters of
-    their text, so that models of different vocabularies can be compared.
+    A document in an example is read as if it stood alone: it sees only itself, its positions count from the first, and
+    all segments are 0. `bits_per_character` makes models of different vocabularies comparable.
 
     Raises:
         InputError: The model is not causal, or knows entities.

@@ -33,8 +33,9 @@ class Objective(abc.ABC):
         metric_names: Metrics besides the losses.
         selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it ends in "loss", as
             "loss" itself, the sum above, else the highest.
-        frozen_models: Those of `make_models` that are neither trained nor saved, such as a teacher, with the folder
-            that holds the weights of each, "" for none. A run is resumed only as long as their content is the same.
+        frozen_models: Those of `make_models` that are neither trained nor saved, such as a teacher, with the folder, of
+            our format, that holds the weights of each, "" for none. A run is resumed only as long as their content is
+            the same.
         auxiliary_models: Those that are trainable but only of use in training; checkpoints hold them.
         vector_metrics: The lengths of those of `metric_names` that are vectors, such as scores counted in bins.
         compares_examples: Whether an example's loss depends on the others of its batch, so that evaluations are equal
@@ -172,7 +173,6 @@ class Objective(abc.ABC):
 
 
 def with_batch_size(batch_spec: BatchSpec, batch_size: int) -> BatchSpec:
-    """Returns the spec of batches of so many examples."""
     return {name: tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype) for name, spec in batch_spec.items()}
 
 

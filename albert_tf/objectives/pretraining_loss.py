@@ -57,12 +57,10 @@ class PretrainingLoss(abc.ABC):
 
     @property
     def loss_name(self) -> str:
-        """Name of the loss."""
         return f"{self.name}_loss"
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """Names of the metrics."""
         return f"{self.name}_accuracy", *self.further_metrics
 
     @abc.abstractmethod

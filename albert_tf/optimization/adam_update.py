@@ -18,8 +18,6 @@ class Settings(typing.NamedTuple):
 
 
 class StepScalars(typing.NamedTuple):
-    """Values that are the same for all variables in one step."""
-
     is_finite: tf.Tensor  # bool, whether the step is done at all
     clip_factor: tf.Tensor  # float32, what gradients are scaled by
     learning_rate: tf.Tensor  # float32

@@ -33,8 +33,6 @@ _EXCLUDED = re.compile(r"gamma$|beta$|bias")
 
 
 class Applied(typing.NamedTuple):
-    """The results of one step."""
-
     is_finite: tf.Tensor  # scalar bool, whether loss and gradient were finite; if not, the step was skipped
     gradient_norm: tf.Tensor  # scalar float32, the global norm of the gradients before clipping
     trust_ratios: dict[str, tf.Tensor]  # scalar float32 by variable, LAMB's factor of the update; empty for AdamW
@@ -58,9 +56,7 @@ class AdamW(tf.Module):
         followers: Variables that also move with the updates of another one, and the names of these.
 
     Attributes:
-        trained_variables: The variables, by name.
-        first_moments: Variables of the moments, by name.
-        second_moments: Variables of the second moments, by name; `Muon` has none for matrices of blocks.
+        second_moments: Variables by name; `Muon` has none for matrices of blocks.
         averages: Variables of the averaged weights, by name; empty without `ema_decay`.
         skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
         last_skipped_step: int64 variable, the last of them; -1 for none.
@@ -132,16 +128,13 @@ class AdamW(tf.Module):
         }
 
     def apply(self, gradients: dict[str, tf.Tensor], step: tf.Tensor, loss: tf.Tensor) -> Applied:
-        """Updates the variables; call it inside a replica.
+        """Updates the variables; call it inside a replica. The results are the same on all replicas.
 
         Args:
             gradients: Of the `scaled` loss, by name of variable, added up over all replicas already; other variables
                 stay as they are.
             step: Scalar int, 0 for the first.
             loss: Scalar float32, the same on all replicas.
-
-        Returns:
-            The results of the step, the same on all replicas.
         """
         if self.loss_scale:
             gradients = self.loss_scale.unscaled(gradients)

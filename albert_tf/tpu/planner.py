@@ -46,8 +46,8 @@ class CompiledSteps:
     """Compiles each step only once; results are kept in a JSON file, if there is one.
 
     For each program and version of the compiler it holds the figures, null for a step that doesn't fit, or the number
-    of seconds after which compiling was given up and the step counted as one that doesn't fit. Beyond the memory the
-    compiler looks for ways to recompute, and may do so for hours.
+    of seconds after which compiling was given up: beyond the memory the compiler may look for hours for ways to
+    recompute.
     """
 
     def __init__(self, cache_file: str | None, timeout: float = 600.0):
@@ -101,7 +101,6 @@ def _read_known(path):
 
 
 def _received(receiver):
-    """Returns what the other process sends, or raises it if it is an error."""
     result = receiver.recv()
     if isinstance(result, Exception):
         raise result
@@ -138,9 +137,8 @@ def find_largest_batch(
 ) -> LargestBatch:
     """Searches for the largest batch that fits, to about 3%.
 
-    Memory grows by nearly the same for each example. So the search goes from two small batches straight to where the
-    line through them meets the memory, and on from there in small steps: near the limit the compiler may find room by
-    recomputing; far beyond it, it may search for hours.
+    Memory grows by nearly the same for each example, so the search goes from two small batches straight to where the
+    line through them meets the memory, and on in small steps: far beyond the memory the compiler may search for hours.
     """
     tried = {}
 

@@ -112,8 +112,7 @@ def make_comparison(
 ) -> collections.abc.Callable:
     """Returns a tf.function of the results of `_draw`, which returns each replica's largest difference, a scalar.
 
-    It compares the context, the gradients of queries, keys and values, and those of the biases, each relative to its
-    largest absolute value. NaN counts as an infinite difference.
+    It compares the context and all gradients, each relative to its largest absolute value. NaN counts as infinite.
     """
 
     def compute(attend, products, visible, seed, upstream):
@@ -149,8 +148,7 @@ def make_comparison(
 def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
     """Returns random projections, visible keys, a seed and an upstream gradient.
 
-    A third of one example's keys are hidden; documents are some three, in any order. Projections are one array for all
-    positions, or an array of `num_rows` queries and another of keys and values.
+    A third of one example's keys are hidden; documents are some three, in any order.
     """
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]

@@ -161,7 +161,6 @@ def _row_major(shape):
 
 
 def _settings(is_backward, mask, operands):
-    """Returns the settings of a call, as XLA's message `GpuBackendConfig` in JSON."""
     ((batch_size, num_queries, num_heads, head_size), dtype), ((_, num_keys, _, _), _) = operands[:2]
     scores = {
         "element_type": {tf.bfloat16: "BF16", tf.float16: "F16"}[dtype],

@@ -1,9 +1,8 @@
 """Dropout that a compiler can fuse into its neighbours, and that is the same everywhere.
 
 Whether an element is dropped follows from a seed and the element's number alone, by a few integer operations. So no
-mask is kept for the backward pass, the same elements are dropped on every platform, and the Pallas kernels of
-`flash_attention_kernel` drop them too. It takes half the time of TensorFlow's generator on a CPU. Only where nothing is
-fused, because lengths differ from batch to batch, is a mask kept: each operation is a pass over memory there.
+mask is kept for the backward pass, and the Pallas kernels of `flash_attention_kernel` drop the same elements. Only
+where nothing is fused, because lengths differ from batch to batch, is a mask kept.
 
 python -m benchmarks.tpu_step        (a dropout of 0.1 adds 5% of the bytes)
 python -m benchmarks.other_encoders  (time on a CPU, with lengths that differ)
@@ -89,9 +88,9 @@ def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
 
 
 def _hash(seed, numbers):
-    """Returns uint32 noise for each number: an integer hash with two multiplications.
+    """Returns uint32 noise for each number.
 
-    Their constants are those with the least bias in Wellons (2018, "Prospecting for hash functions").
+    An integer hash with the constants of least bias in Wellons (2018, "Prospecting for hash functions").
     """
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     bits = _xor_shift(numbers + first, 16) * tf.constant(0x7FEB352D, tf.uint32)

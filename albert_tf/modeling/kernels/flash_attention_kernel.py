@@ -155,7 +155,6 @@ def _bias(visible):
 
 
 def _probabilities(query, key, bias):
-    """Returns the softmax of one head's scores, float32 [R, S]."""
     scores = _product(query, key, 1, 1) * query.shape[1] ** -0.5 + bias
     weights = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
     return weights / jnp.sum(weights, axis=-1, keepdims=True)

@@ -1,8 +1,7 @@
 """Keys and values of the tokens so far, so that each further token is computed alone.
 
-Each application of a block has arrays of a fixed length, whose columns are written as tokens come: blocks that share
-weights share no keys. A column holds the token of that position, and no token of a causal model sees a later one, so
-the unwritten rest is never seen, and nothing has to be masked.
+Each application of a block has its own, whose columns are written as tokens come. A causal model's tokens see no later
+ones, so the unwritten rest is never seen, and nothing has to be masked.
 
 python -m benchmarks.generation      (time on a CPU, with it and without)
 """

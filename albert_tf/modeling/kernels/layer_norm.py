@@ -1,9 +1,7 @@
-"""Layer normalisation with a gradient written by hand.
+"""Layer normalisation with a gradient written by hand, which keeps one tensor in `dtype` and one or two numbers a row.
 
-It keeps one tensor in `dtype` and one or two numbers a row for the backward pass, where automatic differentiation keeps
-several float32 tensors. On a CPU it runs as one loop forward and one backward. On a TPU its forward pass needs no pass
-over memory of its own: the product before it gives the sums of each row, and every product that reads the result
-normalises its input.
+On a CPU it runs as one loop forward and one backward. On a TPU its forward pass needs no pass over memory of its own:
+the product before it gives the sums of each row, and every product that reads the result normalises its input.
 
 python -m benchmarks.tpu_step                                (bytes and memory on a TPU)
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)

@@ -1,10 +1,8 @@
 """Drawing tokens from a masked language model's predictions, without ever holding all of its logits.
 
 One uniform number for each token decides, by the inverse of the distribution function. It is drawn where the batch is
-made, so that an example's tokens are the same on whichever replica it is computed. (Noise for each logit, as the Gumbel
-trick of google-research/electra needs, would be drawn V times as often.) Products are in the dtype of the states, as in
-the loss; probabilities, sums and comparisons are in float32, because in bfloat16 a sum of thousands of probabilities
-stands still.
+made, so that an example's tokens are the same on whichever replica it is computed. Probabilities and sums are in
+float32, because in bfloat16 a sum of thousands of probabilities stands still.
 
 python -m benchmarks.objective_steps        (its share of a step)
 """

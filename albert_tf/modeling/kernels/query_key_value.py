@@ -1,10 +1,8 @@
 """Queries, keys and values from one matrix product, whose kernel is concatenated once a step.
 
 One product of 3 H columns runs faster than three of H, and reads its input once. The flash kernels also want the
-columns in a certain order, which costs nothing where the kernel is concatenated in that order.
-
-Where no other block has the same weights, a CPU or GPU would copy all of them for one product each. For a single text
-that takes longer than it saves, so there `SeparateProjections` are used.
+columns in a certain order, which then costs nothing. Where no other block has the same weights, a CPU or GPU would copy
+all of them for one product each, which for a single text takes longer than it saves: there `SeparateProjections` serve.
 
 python -m benchmarks.tpu_step --without=query_key_value      (a TPU's compiler's figures for three products)
 python -m benchmarks.other_encoders                          (time on a CPU, blocks with weights of their own)
@@ -54,7 +52,6 @@ class QueryKeyValue:
         return products, [weights["bias"] for _, weights in operands]
 
     def _operands(self, queried, hidden_states):
-        """Returns the inputs of the products, each with its weights."""
         weights = weights_of(self)
         if queried is hidden_states:
             return [(hidden_states, weights)]

@@ -1,10 +1,8 @@
 """Weights that are read and cast once a step, however many blocks share them, and whose gradients add up in float32.
 
-An ALBERT applies one block again and again. Left to TensorFlow, every application casts the kernels anew, and in
-bfloat16 their gradients are added up in bfloat16, where 256 + 1 is 256. Here each weight is read once, every
-application gets a copy of its own, and one loop adds up the gradients of all copies in float32.
-
-`using` sets the copies of one application, much like `StatelessScope` of Keras 3, which Keras 2 lacks.
+Left to TensorFlow, every application of a block casts the kernels anew, and in bfloat16 their gradients are added up in
+bfloat16, where 256 + 1 is 256. Here every application gets a copy of its own (`using`, much like `StatelessScope` of
+Keras 3, which Keras 2 lacks), and one loop adds up the gradients of all copies in float32.
 
 python -m benchmarks.tpu_step --without=shared_weights       (a TPU's compiler's figures without it)
 """
@@ -84,5 +82,4 @@ def _repeat_kernel(kernel, count, dtype):
 
 @fused
 def _add_up(*gradients):
-    """Adds up in float32, reading each gradient once and writing only the sum."""
     return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])

@@ -1,9 +1,8 @@
 """The masked language model's loss without ever holding all its logits.
 
-With V tokens, P predictions and B examples, the logits are B P V numbers, and so is their gradient: at 76 predictions
-and 30,000 tokens 9 MB an example each, more than a rematerialised encoder. The loss is a sum over predictions, and its
-gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, which keeps
-only the gradients of the states, of the table and of the bias. On a CPU each pass over the logits runs as one loop.
+At 76 predictions and 30,000 tokens, logits take 9 MB an example, and their gradient as much: more than a rematerialised
+encoder. The loss is a sum over predictions, and its gradient is linear in the one number that comes in. So both are
+computed chunk by chunk in the forward pass, which keeps only the gradients of the states, of the table and of the bias.
 
 python -m benchmarks.largest_batches --models=base            (how large a batch fits a chip)
 python -m benchmarks.train_step --only=albert_tf,products     (time on a CPU)
@@ -66,7 +65,6 @@ def _softmax_sums(logits, bias):
 
 
 def _logits_of(labels, logits, bias):
-    """Returns the logit of each row's label [N]."""
     if is_compiled_whole():
         # A third sum in the same pass over the logits, where a gather would be a pass of its own.
         return tf.reduce_sum(tf.where(_is_label(labels, logits), tf.cast(logits, tf.float32) + bias, 0.0), axis=-1)

@@ -1,8 +1,6 @@
 """Distillation of a teacher's probabilities, without ever holding all its logits or the student's.
 
-A masked language model is compared at all S positions, where its own loss reads 15% of them: B S V numbers of the
-student, as many of the teacher, and as many of the gradient. So loss and gradient are computed chunk by chunk, as in
-`tied_cross_entropy`.
+Both are compared at all S positions, of which the masked language model's own loss reads 15%.
 """
 
 import typing

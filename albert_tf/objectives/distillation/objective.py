@@ -232,7 +232,6 @@ def _check_settings_of_others(name, settings):
 
 
 def _check_model(config, whose):
-    """Checks that a model, called `whose` in errors, can be compared."""
     refuse_entities(config, "distil", whose)
     if config.is_causal:
         raise InputError(
