@@ -82,8 +82,7 @@ class AlbertConfig:
         attention_probs_dropout_prob: Dropout on attention probabilities.
         classifier_dropout_prob: Dropout before a fine-tuning head (0.1 in every run of the paper, Table 14).
         max_position_embeddings: Rows of the table of positions, P; with `position_offset` 0, the longest sequence.
-        type_vocab_size: Number of segment types, T. With 1 segments are ignored, and every token has the only row; with
-            0 there is no table.
+        type_vocab_size: Number of segment types, T. With 1 every token has the only row; with 0 there is no table.
         initializer_range: Standard deviation of the truncated normal that initialises weights.
         layer_norm_eps: Epsilon of every LayerNorm.
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
@@ -96,10 +95,10 @@ class AlbertConfig:
             segments and taught [CLS] nothing; "last", the state of the last [SEP], in a causal model the only one that
             has seen all of the text; or for pairs of texts "aligned", a comparison of each token with its likeness in
             the other text (`AlignedPairHead`).
-        question_alignment: "words" for models that answer questions and are told of each token of a text the similar
-            words of the question (`QuestionAlignment`), or "none", as in the original.
+        question_alignment: "words" tells models that answer questions, for each token of a text, the similar words of
+            the question (`QuestionAlignment`); "none" as in the original.
         is_causal: Whether a token sees none that comes after it, as in GPT (Radford et al. 2018).
-        character_ngrams: Whether models that tag words also read the characters around each word's first and last one
+        character_ngrams: Whether models that tag words also read the characters around each word's ends
             (`CharacterTagHead`).
         model_type: The family under whose names the model is converted to transformers; nothing else depends on it.
             "albert" is ALBERT, and BERT where layers share nothing and E is H.
@@ -110,9 +109,9 @@ class AlbertConfig:
             the pooler's output; or, on the state of [CLS], a dense layer with an activation and another layer:
             "dense_tanh" (RoBERTa), "dense_gelu" (ELECTRA), "dense_relu" (DistilBERT).
         norm_position: Where LayerNorms stand: "post", after each sub-layer and after the embeddings, as in BERT; or
-            "pre", before each sub-layer and after the last block, as in GPT-2 (Radford et al. 2019, section 2.3). With
-            "pre" blocks add to their input without limit, so, as there, the weights that add to it begin smaller, by 1
-            / sqrt(2 L) of L applications of blocks.
+            "pre", before each sub-layer and after the last block, as in GPT-2 (Radford et al. 2019, section 2.3). As
+            there, "pre" makes the weights that add to a block's input begin smaller, by 1 / sqrt(2 L) of L applications
+            of blocks.
         language_model_head: What scores tokens with the table of embeddings: "dense", a layer with LayerNorm before it,
             and a bias, as in BERT; "tied", the table alone, as in GPT; or "tied_bias", the table and a bias, as in XLM.
             The last two need E to be H.
@@ -121,16 +120,15 @@ class AlbertConfig:
         relative_attention: What scores add for the distance of two tokens, as in DeBERTa (He et al. 2021): "c2p", the
             query's product with a key of the distance; "p2c", the key's product with a query of the distance;
             "p2c|c2p", both; or "none".
-        position_buckets: Number of embeddings for distances to either side: one each for the nearer half, and for
-            further distances one for all between two steps of their logarithm, as in DeBERTa-v2. An even number, or 0
-            for one each.
+        position_buckets: Embeddings of distances to either side: one each for the nearer half, and for further
+            distances one for all between two steps of their logarithm, as in DeBERTa-v2. An even number, or 0 for one
+            each.
         max_relative_positions: The distance from which on all have one embedding; 0 for `max_position_embeddings`.
         share_att_key: Whether queries and keys of distances come from the same layers as those of tokens.
         norm_rel_ebd: What is applied to embeddings of distances: "layer_norm" or "none".
-        position_biased_input: Whether position embeddings are added to those of tokens. Only `relative_attention` can
-            do without.
-        num_entities: Number of entities whose vectors are added where a text mentions them (`EntityFusion`); 0 for
+        position_biased_input: Whether position embeddings are added to those of tokens; only `relative_attention` needs
             none.
+        num_entities: Entities whose vectors are added where a text mentions them (`EntityFusion`); 0 for none.
         entity_size: Width of such a vector.
         entity_layer: Number of applications of blocks before they are added, fewer than there are.
         entity_name_edges: Edges of the trie of tokens that finds their names. `run_pretraining.py` sets this and the

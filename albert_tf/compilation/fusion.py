@@ -31,10 +31,7 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
 
 
 def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callable:
-    """Returns a tf.function that XLA compiles, products and loops included, for shapes that are few and known.
-
-    Where XLA doesn't work, TensorFlow's own runtime computes it.
-    """
+    """Returns a tf.function that XLA, where it works, compiles with products and loops; for few and known shapes."""
     return tf.function(function, jit_compile=_xla_compiles_here(), autograph=False)
 
 

@@ -1,7 +1,6 @@
 """The loop over tokens, in one compiled graph of fixed shapes.
 
-The prompts are encoded at once. Each further step computes one token of each text, and reads the keys and values of
-those before it from caches (`AlbertEncoder.extend`).
+The prompts are encoded at once. Each further step reads keys and values from caches (`AlbertEncoder.extend`).
 
 python -m benchmarks.generation      (time on a CPU, with caches and without)
 """
@@ -21,8 +20,6 @@ LENGTH_STEP = 32
 
 
 class Prompts(typing.NamedTuple):
-    """A batch of texts to continue."""
-
     ids: np.ndarray  # int32 [B, S], the pieces of each text, and room for what comes
     lengths: np.ndarray  # int32 [B], the number of pieces that there are, from 1
     limits: np.ndarray  # int32 [B], how many may come; 0 for a row that only fills the batch
@@ -75,9 +72,6 @@ class Decoder:
         """Computes the same as tensors, for graphs.
 
         Args:
-            prompts: Tensors.
-            numbers: How to choose.
-            kind: How to choose.
             prompt_length: At least that of the longest prompt.
         """
         batch_size, length = prompts.ids.shape

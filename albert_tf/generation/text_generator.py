@@ -37,7 +37,7 @@ class TextGenerator:
 
         Args:
             texts: Strings without half characters.
-            options: How to continue.
+            options: Of the continuation.
             batch_size: Most texts that are computed at once.
 
         Raises:

@@ -77,10 +77,7 @@ def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.T
 
 
 def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf.Tensor:
-    """Returns the weights with which each token looks at the other text, float32 [B, S, S]; 0 where there is no other.
-
-    Word embeddings are float32 [B, S, E], of length sqrt(E); texts are bool [B, S].
-    """
+    """Returns how much each token looks at each of the other text, float32 [B, S, S]; 0 where there is none."""
     cosines = tf.matmul(words, words, transpose_b=True) / words.shape[-1]
     # LiteRT can't do [:, :, None].
     first_rows, second_rows = tf.expand_dims(is_first, 2), tf.expand_dims(is_second, 2)

@@ -119,10 +119,7 @@ class SelfAttention(ConfiguredLayer):
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:
-        """Attends from further positions to themselves and all before; returns the output [B, T, H] and the cache.
-
-        Hidden states are [B, T, H], and `columns`, their positions, int32 [B, T].
-        """
+        """Attends from further states [B, T, H], at `columns` int32 [B, T], to all before; returns output and cache."""
         inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
         hidden_size = self._config.hidden_size
         query, key, value = (

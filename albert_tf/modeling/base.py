@@ -15,7 +15,7 @@ from albert_tf.modeling.pretrained import describe_loading, find_checkpoint, loa
 class AlbertModel(tf.keras.Model):
     """A model whose weights exist as soon as it does, because the config gives every shape.
 
-    Arguments and errors as for `AlbertEncoder`.
+    `config`, `remat`, `attention` and further arguments, and errors, are those of `AlbertEncoder`.
     """
 
     _ids_rank = 2  # the number of dimensions of input_ids
@@ -97,15 +97,12 @@ class AlbertModel(tf.keras.Model):
         return tf.keras.Input(shape, dtype=dtype or self.compute_dtype)
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
-        """Writes a SavedModel; arguments of `tf.keras.Model.export`.
+        """Writes a SavedModel to a folder; arguments as for `tf.keras.Model.export`.
 
         Args:
-            filepath: A folder.
-            *args: Of `tf.keras.Model.export`.
             input_signature: If None, int32 `input_ids`, `input_mask`, `segment_ids` and whatever else the model needs,
                 of any batch size and length. Keras 2 knows no signatures and exports for the inputs that the model was
                 called with.
-            **kwargs: Of `tf.keras.Model.export`.
         """
         if not hasattr(tf.keras, "Variable"):
             return super().export(filepath, *args, **kwargs)

@@ -1,8 +1,7 @@
 """A head for tagging words that also reads their characters.
 
 A name that is not in the training file falls apart into tokens, about which a few thousand sentences teach a small
-model too little. The first and last characters of a word, and those next to it, are enough for a linear model to do
-better after the same sentences (docs/entities.md).
+model too little. A linear model of the characters at a word's ends learns more from them (docs/entities.md).
 """
 
 import tensorflow as tf
@@ -12,7 +11,7 @@ from albert_tf.modeling.heads import OutputHead
 
 # So many characters are read before and after the first character of a word, and before and after its last one.
 REACH = 2
-# The shape of what is read of a word.
+# The shape of the characters that are read of a word.
 CHARACTERS_SHAPE = (2, 2 * REACH + 1)
 NUM_BUCKETS = 2**17
 _LONGEST = 3
@@ -34,10 +33,7 @@ class CharacterTagHead(OutputHead):
         self.table = self.add_parameter("table", [NUM_BUCKETS, output_size], "zeros")
 
     def call(self, inputs, characters, dropout_seed=None):
-        """Maps states [..., H] and characters int32 [..., 2, 2 REACH + 1] to float32 [..., output_size].
-
-        Characters are the code points around the first and the last one of a word.
-        """
+        """Maps states [..., H] and the code points around a word's ends, int32 [..., 2, 5], to [..., output_size]."""
         of_ngrams = tf.gather(tf.convert_to_tensor(self.table), ngram_buckets(characters))
         return super().call(inputs, dropout_seed=dropout_seed) + _SCALE * tf.reduce_sum(of_ngrams, axis=-2)
 

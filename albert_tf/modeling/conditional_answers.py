@@ -70,8 +70,6 @@ class ConditionalAnswerHead(ConfiguredLayer):
 class AlbertForConditionalQuestionAnswering(AlbertModel):
     """The beginning and the end of an answer in the second text, or that there is none; the first is the question.
 
-    Arguments as for `AlbertEncoder`.
-
     Raises:
         InputError: The model is causal, so [CLS] sees nothing of the text.
     """
@@ -99,7 +97,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
         Returns:
             `start_logits` and `end_logits` float32 [B, S], about -1e30 where no answer can be, `null_logits` float32
-            [B] of there being none, and the encoder's `hidden_states` and `attentions` if asked for.
+            [B] of there being none, and the encoder's outputs if asked for.
         """
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         outputs = self.encoder(
@@ -139,8 +137,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
         Returns:
             `start_positions` int32 and `start_log_probs` float32 [B, K], `end_positions` int32 and `end_log_probs`
-            float32 [B, K, M], and `null_logits` float32 [B]. Where there are too few spans, log-probabilities are about
-            -1e30.
+            float32 [B, K, M], about -1e30 where there are too few spans, and `null_logits` float32 [B].
         """
         encoded = self.encoder(align_question(inputs, self.encoder, self.question_alignment))
         states, may_answer = encoded["sequence_output"], answer_positions(inputs)

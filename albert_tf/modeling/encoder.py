@@ -103,8 +103,7 @@ class AlbertEncoder(AlbertModel):
                 names `attention_mask`, `token_type_ids` and `langs` are known, too.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
-            output_positions: int [B, P], the first of them 0; the last block computes these positions alone. None for
-                all.
+            output_positions: int [B, P], the first of them 0, the only ones that the last block computes; None for all.
             output_hidden_states: Whether to return the output of every block.
             output_attentions: Whether to return the attention probabilities; only plain operations can.
 
@@ -259,9 +258,7 @@ class AlbertEncoder(AlbertModel):
         return embeddings if mapping is None else mapping(embeddings)
 
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
-        """Returns the hidden states before all blocks and after each, and, if asked for, attention probabilities.
-
-        Blocks are unrolled: a loop over shared weights would keep more and read more.
+        """Returns all hidden states and, if asked for, attention probabilities; a loop would keep more and read more.
         """
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)

@@ -16,7 +16,6 @@ _TRIE = "name_"
 
 
 def trie_sizes(config: AlbertConfig) -> TrieSizes:
-    """Returns the sizes of the trie of names, from the config."""
     return TrieSizes(
         config.vocab_size, config.entity_name_edges, config.entity_name_collisions, config.entity_name_length
     )
@@ -52,7 +51,6 @@ class EntityFusion(ConfiguredLayer):
 
     @property
     def knows_names(self) -> bool:
-        """Whether names have been assigned."""
         return bool(tf.reduce_any(tf.convert_to_tensor(self.name_starts_word) > 0))
 
     def find(self, input_ids):

@@ -18,8 +18,7 @@ _DENSE_ACTIVATIONS = {
 class MaskedLMHead(ConfiguredLayer):
     """Predicts tokens with the embedding table itself (original run_pretraining.py).
 
-    With `language_model_head` "tied" there is nothing but the table (GPT); with "tied_bias", the table and a bias
-    (XLM).
+    `language_model_head` "tied" leaves nothing but the table (GPT), and "tied_bias" the table and a bias (XLM).
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -50,8 +49,7 @@ class MaskedLMHead(ConfiguredLayer):
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
         """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
-        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32 [B,
-        P].
+        Takes states [B, P, H] at masked positions, the table float32 [V, E], labels int32 and weights float32 [B, P].
         """
         states = self.states(sequence_output)
         return tied_cross_entropy(

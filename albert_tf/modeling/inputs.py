@@ -20,7 +20,7 @@ ENCODER_INPUTS = (
 # Hugging Face's names of the same.
 _ALIASES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids", "langs": "language_ids"}
 
-# What else a training batch holds. The encoder ignores it, so that a step can pass on a batch as it is.
+# Other features of training batches. The encoder ignores them, so that a step can pass on a batch as it is.
 _OTHER_NAMES = (
     "masked_lm_positions",
     "masked_lm_ids",

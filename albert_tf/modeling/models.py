@@ -1,4 +1,7 @@
-"""The encoder with the heads of each use."""
+"""The encoder with the heads of each use.
+
+Every `call` takes `output_hidden_states` and `output_attentions`, which add those of the encoder to the outputs.
+"""
 
 import tensorflow as tf
 
@@ -179,7 +182,7 @@ class _AlbertWithLabels(_AlbertWithOutputHead):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForSequenceClassification(_AlbertWithLabels):
-    """A label, or with one output a score, for a text or pair. Further arguments as for `AlbertEncoder`.
+    """A label, or with one output a score, for a text or pair.
 
     Raises:
         InputError: `classifier_pooling` is "first" in a causal model, or in one that lacks the pooler which
@@ -200,7 +203,7 @@ class AlbertForSequenceClassification(_AlbertWithLabels):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForTokenClassification(_AlbertWithLabels):
-    """A label for each token. Further arguments as for `AlbertEncoder`."""
+    """A label for each token."""
 
     hf_tag = "token-classification"
     reads_pooler = False
@@ -242,7 +245,7 @@ class AlbertForTokenClassification(_AlbertWithLabels):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForQuestionAnswering(_AlbertWithOutputHead):
-    """Where in the text an answer begins and ends (original run_squad_v1.py). Arguments as for `AlbertEncoder`."""
+    """Where in the text an answer begins and ends (original run_squad_v1.py)."""
 
     hf_tag = "question-answering"
     reads_pooler = False
@@ -255,8 +258,7 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         """Scores each token as the first and as the last of the answer; arguments as for `AlbertEncoder`.
 
         Returns:
-            `start_logits` and `end_logits` float32 [B, S], and the encoder's `hidden_states` and `attentions` if asked
-            for.
+            `start_logits` and `end_logits` float32 [B, S], and the encoder's outputs if asked for.
         """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         inputs = align_question(inputs, self.encoder, self.question_alignment)
@@ -270,7 +272,7 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForMultipleChoice(_AlbertWithOutputHead):
-    """Which of several texts fits (original run_race.py). Arguments as for `AlbertEncoder`.
+    """Which of several texts fits (original run_race.py).
 
     Raises:
         InputError: As for `AlbertForSequenceClassification`.

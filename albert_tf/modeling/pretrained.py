@@ -29,7 +29,7 @@ from albert_tf.json_types import check_types
 CONFIG_FILE = "albert_config.json"
 # Beside a checkpoint: the names of its variables that are as random as they began, if there are any.
 UNTRAINED_FILE, UNTRAINED = "untrained.json", "untrained"
-# What the names of the variables begin with that a task adds to the encoder.
+# The beginning of the names of variables that a task adds to the encoder.
 HEAD = "head/"
 _HEAD_BIAS = f"{MODEL_PREFIX}{HEAD}dense/bias"
 

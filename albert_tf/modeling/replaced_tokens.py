@@ -31,7 +31,7 @@ class ReplacedTokenHead(ConfiguredLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForReplacedTokens(AlbertModel):
-    """The discriminator: which tokens of a text are not the original ones. Further arguments as for `AlbertEncoder`.
+    """The discriminator: which tokens of a text are not the original ones.
 
     Args:
         guesses_pieces: Whether it has a masked-LM head as well, and so is its own generator.

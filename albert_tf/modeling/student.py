@@ -55,8 +55,7 @@ def begin_with_layers(
     """Assigns a model a teacher's weights: one of `layers` for each of its own, and all weights outside layers.
 
     A block that is applied several times begins as the first of the teacher's blocks that it stands for. Returns a line
-    on what was taken, and the names of variables that the teacher lacks or never trained. Errors call the folder
-    `source`.
+    on the weights taken, and the names of variables that the teacher lacks or never trained.
     """
     config = read_config(folder, source)
     check_layers(model.config, config, layers)

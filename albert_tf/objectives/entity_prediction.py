@@ -84,7 +84,6 @@ class EntityPrediction(PretrainingLoss):
 
 
 def most_mentions(max_seq_length: int) -> int:
-    """Returns how many mentions of an example are learnt at most."""
     return max(1, max_seq_length // _PIECES_PER_MENTION)
 
 

@@ -13,7 +13,6 @@ class MaskedLM(PretrainingLoss):
     """The cross-entropy of masked tokens, over the whole vocabulary.
 
     Args:
-        config: Hyper-parameters.
         masking: How to mask records that are not masked yet.
     """
 

@@ -16,7 +16,7 @@ BatchSpec = dict[str, tf.TensorSpec]
 # The sum of a loss or metric over some examples, and the sum of their weights; two float32 scalars.
 # Of a metric that is a vector, two vectors.
 WeightedSum = tuple[tf.Tensor, tf.Tensor]
-# What the names of the pooler's variables begin with.
+# The beginning of the names of the pooler's variables.
 POOLER = "encoder/pooler/"
 
 
@@ -40,8 +40,7 @@ class Objective(abc.ABC):
         vector_metrics: The lengths of those of `metric_names` that are vectors, such as scores counted in bins.
         compares_examples: Whether an example's loss depends on the others of its batch, so that evaluations are equal
             only with batches of one size.
-        blind_metric: The metric that can also be computed for a packing's rule which reads no text; None if there is
-            none.
+        blind_metric: The metric that a packing's rule which reads no text also has a value of; None if there is none.
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data's, by carrying over
             the embeddings of tokens.
         fills_masks: Whether `make_model`'s model has learnt to fill in [MASK].
@@ -150,8 +149,7 @@ class Objective(abc.ABC):
             source: Their file, named in errors.
 
         Returns:
-            The outputs' numbers, nothing where they are the same or none has a name; None if that head is for something
-            else.
+            Numbers of outputs, none where they are the same or have no names; None if that head is for something else.
         """
         return ()
 

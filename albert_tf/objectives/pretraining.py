@@ -11,7 +11,7 @@ from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import PretrainingLoss, States, find_language_ids
 from albert_tf.objectives.refusals import refuse_causal
 
-# What a model has for pre-training, whether a loss reads it or not.
+# Variables of a model for pre-training, whether a loss reads them or not.
 _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
 
 

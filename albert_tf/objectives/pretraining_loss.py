@@ -29,7 +29,6 @@ class PretrainingLoss(abc.ABC):
     """One loss, and its demands on records and model.
 
     Args:
-        config: Hyper-parameters.
         others: Those of `register`; a loss takes what it needs of them.
 
     Attributes:

@@ -24,7 +24,7 @@ class Registered(typing.NamedTuple):
 
 
 OBJECTIVES: dict[str, Registered] = {}
-# What is learnt where nothing says otherwise.
+# The objective where nothing says otherwise.
 DEFAULT_OBJECTIVE = "albert"
 _WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
 

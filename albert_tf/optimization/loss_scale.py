@@ -11,22 +11,17 @@ _STEPS_TO_DOUBLE = 2000
 
 
 class LossScale(tf.Module):
-    """The factor of the loss; create it in the strategy's scope.
-
-    Attributes:
-        scale: float32 variable, a power of two, at least 1.
-        steps_at_scale: int64 variable, how many steps in a row had finite gradients at this scale.
-        overflows: int64 variable, how many steps were left out because the scale was too large for their gradients.
-    """
+    """The factor of the loss, a power of two; create it in the strategy's scope."""
 
     def __init__(self):
         super().__init__()
         self.scale = variable_of_all(_FIRST_SCALE, tf.float32, "loss_scale")
+        # Steps in a row with finite gradients at this scale.
         self.steps_at_scale = variable_of_all(0, tf.int64, "steps_at_scale")
+        # Steps that were left out because the scale was too large for their gradients.
         self.overflows = variable_of_all(0, tf.int64, "overflows")
 
     def named_variables(self) -> dict[str, tf.Variable]:
-        """Returns the variables by their names in a checkpoint."""
         return {
             "loss_scale": self.scale,
             "steps_at_loss_scale": self.steps_at_scale,

@@ -18,7 +18,7 @@ _MOMENTUM = 0.95
 
 
 def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tensor:
-    """Returns float32 [rows, columns] with all singular values near 1, by the iteration of Newton and Schulz.
+    """Returns a float32 matrix with all singular values near 1, by the iteration of Newton and Schulz.
 
     Products are in `compute_dtype`, for which bfloat16 is exact enough.
     """

@@ -287,7 +287,7 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 
 
 def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: LearningRateSchedule, **options) -> AdamW:
-    """Returns the optimizer "adamw", "lamb" or "muon"; options as for `AdamW`. An InputError for another name."""
+    """Returns an optimizer of `OPTIMIZERS` by name, an InputError if there is none; options as for `AdamW`."""
     if name not in OPTIMIZERS:
         raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)

@@ -36,8 +36,6 @@ class UnsupportedOperationError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class CompiledStep:
-    """The compiler's figures of one chip's program."""
-
     argument_bytes: int  # HBM that variables and the batch take
     temporary_bytes: int  # HBM that is needed while it runs, besides
     code_bytes: int  # HBM of the program itself

@@ -23,10 +23,7 @@ _RECOMPUTATION = 1.02
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """The figures of `CompiledStep` for one replica.
-
-    Unlike there, `flops` counts every round of the loss's loop; `bytes_accessed` counts one.
-    """
+    """The figures of `CompiledStep` for one replica, but `flops` counts every round of the loss's loop."""
 
     temporary_bytes: int
     argument_bytes: int
@@ -60,9 +57,8 @@ class CompiledSteps:
     ) -> Figures | None:
         """Returns a program's figures; None if it doesn't fit. `lower` returns its StableHLO text, and can be pickled.
 
-        A process of its own does this, which can be killed, and whose memory comes back: TensorFlow doesn't free what
-        it made to lower a step, and the compiler takes gigabytes. `uncounted_flops` are added to the compiler's, which
-        count a loop's body once.
+        A process of its own does this, whose memory comes back when it is killed: TensorFlow doesn't free what it made
+        to lower a step, and the compiler takes gigabytes. `uncounted_flops` are added to the compiler's.
         """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
@@ -123,8 +119,6 @@ def _lower_and_compile(sender, lower, tpu):
 
 @dataclasses.dataclass(frozen=True)
 class LargestBatch:
-    """The largest batch of one replica that fits."""
-
     batch_size: int  # a multiple of 8; 0 if not even 8 fit
     figures: Figures | None
     is_recomputing: bool  # whether the compiler fits it in only by computing something twice
@@ -237,7 +231,6 @@ _COLUMNS = {
 
 
 def format_table(plans: list[dict]) -> str:
-    """Formats plans as lines of aligned columns."""
     rows = [[name.replace("_", " ") for name in _COLUMNS]]
     rows += [
         ["-" if plan.get(name) is None else form.format(plan[name]) for name, form in _COLUMNS.items()]

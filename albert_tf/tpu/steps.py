@@ -51,10 +51,7 @@ def lower_step(
     runs_pallas_kernels: bool = True,
     strategy: tf.distribute.Strategy | None = None,
 ) -> str:
-    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
-
-    It is lowered for a TPU, or for the devices of `strategy`.
-    """
+    """Returns one replica's training step, with gradient all-reduce, as StableHLO text, for a TPU or `strategy`."""
     strategy = strategy or ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)

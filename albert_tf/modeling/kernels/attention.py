@@ -34,8 +34,7 @@ def suited_attention(attention: str, config: AlbertConfig) -> str:
 def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
     """Returns which of `PLAIN`, `PALLAS` and `CUDNN` computes attention in the program that is being traced.
 
-    "flash" means the kernels of the device, and "auto" these where they can; an InputError if "flash" is asked for and
-    the device has no kernels or they can't do it.
+    "auto" takes the device's kernels where they can; an InputError if "flash" asks for them and they can't.
     """
     if attention == "plain":
         return PLAIN

@@ -82,9 +82,8 @@ def find_fault(
 ) -> str | None:
     """Compares small attentions on every replica, forward and backward; returns the end of a sentence, or None.
 
-    It describes a difference of `found` beyond `TOLERANCE`, or its failure. `num_positions` is the number of queries
-    where only some positions are read; `knows_documents` says whether `found` supports documents, and causality for
-    some positions.
+    It tells how `found` fails or differs beyond `TOLERANCE`. `num_positions` queries are computed where only some
+    positions are read; `knows_documents` says whether `found` supports documents, and causality for some positions.
     """
     compare = make_comparison(strategy, expected, found, dtype)
     counts = (None,) if is_causal and not knows_documents else (None, num_positions)
@@ -146,9 +145,7 @@ def make_comparison(
 
 
 def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
-    """Returns random projections, visible keys, a seed and an upstream gradient.
-
-    A third of one example's keys are hidden; documents are some three, in any order.
+    """Returns random projections, visible keys (a third of one example's is hidden), a seed and an upstream gradient.
     """
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]

@@ -188,7 +188,6 @@ def _settings(is_backward, mask, operands):
 
 
 def _product(contracted, batched):
-    """Names the axes of both factors that a product sums over, and those that they have in common."""
     (left, right), (left_batch, right_batch) = contracted, batched
     return {
         "lhs_contracting_dimensions": [left],

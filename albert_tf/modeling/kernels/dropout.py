@@ -88,10 +88,7 @@ def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
 
 
 def _hash(seed, numbers):
-    """Returns uint32 noise for each number.
-
-    An integer hash with the constants of least bias in Wellons (2018, "Prospecting for hash functions").
-    """
+    """Returns uint32 noise, by constants of Wellons (2018, "Prospecting for hash functions") with the least bias."""
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     bits = _xor_shift(numbers + first, 16) * tf.constant(0x7FEB352D, tf.uint32)
     bits = _xor_shift(tf.bitwise.bitwise_xor(bits, second), 15) * tf.constant(0x846CA68B, tf.uint32)

@@ -71,14 +71,12 @@ def flash_attention(
     head_size: int,
     dropout_rate: float,
 ) -> tf.Tensor:
-    """Returns the attention of all heads, [B, R, H], and never holds scores in memory.
+    """Returns the attention of all heads, [B, R, H], without holding scores; off a TPU slowly, for tests.
 
     Products are queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H],
-    `COLUMNS_TOGETHER` columns of each in turn, before their biases (float32, of the last dimension). The biases belong
-    here because their gradients are sums over rows of the backward kernel's results. The bias of `visible` is [B, 1,
-    S]; it gets no gradient.
-
-    Off a TPU the kernels are interpreted, which is slow and meant for tests.
+    `COLUMNS_TOGETHER` columns of each in turn, before their float32 biases are added. The biases belong here because
+    their gradients are sums over rows of the backward kernel's results. The bias of `visible` is [B, 1, S], without a
+    gradient.
     """
     rate = 0.0 if seed is None else dropout_rate
     seed = tf.zeros([2], tf.uint32) if seed is None else tf.bitcast(seed, tf.uint32)

@@ -16,7 +16,7 @@ from albert_tf.modeling.kernels.tied_cross_entropy import count_chunks
 _ROWS_IN_A_CHUNK = 2048
 # Probabilities are summed up in blocks first, so that one row's sums are of few numbers.
 _PIECES_IN_A_BLOCK = 256
-# The logit of what no piece stands for.
+# The logit of padding, which is no token.
 _NEVER = -1e30
 
 

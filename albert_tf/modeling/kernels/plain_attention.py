@@ -1,6 +1,4 @@
-"""Attention by TensorFlow's own operations, with a softmax whose gradient is written by hand.
-
-Scale, mask and softmax run as one loop that keeps only the probabilities.
+"""Attention by TensorFlow's own operations, with a softmax by hand, which keeps nothing but the probabilities.
 
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
 """

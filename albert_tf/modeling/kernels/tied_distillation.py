@@ -1,7 +1,4 @@
-"""Distillation of a teacher's probabilities, without ever holding all its logits or the student's.
-
-Both are compared at all S positions, of which the masked language model's own loss reads 15%.
-"""
+"""Distillation of a teacher's probabilities at all positions, without ever holding all logits of the two models."""
 
 import typing
 

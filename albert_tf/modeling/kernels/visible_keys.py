@@ -1,7 +1,4 @@
-"""Which keys a query sees, in few numbers: no [S, S] for each example is written to memory for it.
-
-The kernels compare these numbers where they add the mask to the scores.
-"""
+"""Which keys a query sees, in few numbers that kernels compare: no [S, S] for each example is written to memory."""
 
 import typing
 

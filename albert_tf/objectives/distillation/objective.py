@@ -47,7 +47,7 @@ class DistillationSettings(Settings):
     )
 
 
-# What a model has for pre-training that nothing here reads.
+# Variables for pre-training that nothing here reads.
 _UNREAD = (POOLER, "sentence_order_head/")
 _FORWARD_FLOPS_PER_PRODUCT = 2
 
@@ -60,8 +60,6 @@ class Distillation(Objective):
     Args:
         config: Hyper-parameters of the student, the model that the run is for.
         settings: Without a teacher there is a model, but nothing to train.
-        masking: How to mask.
-        packing: How examples are packed.
 
     Raises:
         InputError: There is no such distillation loss or teacher, a setting is for another loss, or the two models
@@ -180,7 +178,6 @@ class Distillation(Objective):
         }
 
     def _bias(self, batch):
-        """Returns the attention bias, for `Lesson.compute`."""
         bias = (1.0 - tf.cast(batch["input_mask"][:, None], tf.float32)) * HIDDEN_SCORE
         documents = find_halves(batch).document_ids if self._are_halves else None
         return bias_of(visible_keys(bias, documents, False, None))
@@ -220,7 +217,6 @@ def _read_teacher(folder, source):
 
 
 def _check_settings_of_others(name, settings):
-    """Checks that no setting of another distillation loss is set."""
     defaults = DistillationSettings()
     for other, lesson in LESSONS.items():
         for each in lesson.own_settings if other != name else ():
