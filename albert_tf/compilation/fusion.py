@@ -1,8 +1,8 @@
 """Elementwise operations as one loop over memory instead of one each.
 
-On a TPU the compiler sees the whole step and fuses by itself. TensorFlow's own runtime, on a CPU or GPU, runs one
-operation after the other, each of which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix
-products stay outside, because the runtime's library computes them faster.
+On a TPU the compiler fuses by itself. On a CPU or GPU TensorFlow's runtime runs one operation after the other, each of
+which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix products stay outside, because the
+runtime's library computes them faster.
 
 python -m benchmarks.train_step --only=albert_tf,products    (the step against its matrix products alone)
 """

@@ -258,8 +258,7 @@ class AlbertEncoder(AlbertModel):
         return embeddings if mapping is None else mapping(embeddings)
 
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
-        """Returns all hidden states and, if asked for, attention probabilities; a loop would keep more and read more.
-        """
+        """Returns all hidden states and, if asked for, attention probabilities; a loop would keep and read more."""
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)
         for number, block in enumerate(blocks):

@@ -1,8 +1,8 @@
 """Knowledge of an entity, added to the state of the token where a text mentions it (ERNIE; Zhang et al. 2019).
 
-As in the paper, state and vector are joined by equation 4, at the first token of a mention, and entity vectors are
-trained elsewhere and stay fixed. There, entities have states of their own, which attend to one another, and other
-tokens pass the same layer; here they are added at one place of the encoder, and other tokens stay as they are.
+As in the paper, state and vector are joined by equation 4, at the first token of a mention, and entity vectors stay
+fixed. There, entities have states of their own, which attend to one another, and all tokens pass the same layer; here
+they are added at one place of the encoder, and other tokens stay as they are.
 """
 
 import numpy as np

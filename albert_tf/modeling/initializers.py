@@ -52,8 +52,8 @@ class NeighborAttention:
     """Initial kernels of blocks whose heads look at neighbours: the one before, the one after, the second before...
 
     With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose query
-    turns them by r times an offset, and whose key leaves them as they are, gives position s the score sum(cos(r (t +
-    offset - s))), which is highest where s = t + offset. Query and key first undo the projection to the hidden size,
+    turns them by r times an offset, and whose key leaves them as they are, scores position s as the sum of cos(r (t +
+    offset - s)), which is highest where s = t + offset. Query and key first undo the projection to the hidden size,
     which is therefore drawn here; the waves outlast the residual connections of a few blocks. A hidden size below E,
     such as that of ELECTRA's generator, holds the waves that heads read, and less of all else.
     """

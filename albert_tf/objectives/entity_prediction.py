@@ -1,8 +1,7 @@
 """Which entity a text mentions, among those of the batch (ERNIE; Zhang et al. 2019, section 3.4).
 
 Mentions are those of the text before it was masked; the encoder adds those that it finds afterwards, as it will in use.
-A mention that is visible gives its entity away, so that little would be learnt: as in the paper, 5% of the found ones
-are replaced by another entity, and 15% left out.
+A visible mention gives its entity away: as in the paper, 5% are replaced by another entity, and 15% left out.
 """
 
 import tensorflow as tf

@@ -40,8 +40,8 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
 def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: int) -> int:
     """Returns the multiplications of a classifier, encoder and head, for one example."""
-    # Of the first state the latter are a pooler's H^2 and H for each output, of the average or the last H each, and of
-    # aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
+    # The head's are a pooler's H^2 and H for each output if it reads the first state; H each for the average or the
+    # last; and for aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
     hidden, length = config.hidden_size, max_seq_length
     if config.classifier_pooling == "first":
         return encoder_products(config, length, 1) + hidden**2 + num_outputs * hidden

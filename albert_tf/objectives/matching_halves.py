@@ -2,8 +2,8 @@
 
 Two halves of one review share its opinion, and little else but its topic; so a model that tells them from the halves of
 other reviews has learnt to read opinions, without a label. The loss is InfoNCE (van den Oord et al. 2018, equation 4):
-for each half the cross-entropy of its other half among those of all sentences in one replica's batch, or in a
-micro-batch of it, scored by the cosine of mean states.
+for each half the cross-entropy of its other half among those in one replica's batch, or in a micro-batch of it, scored
+by the cosine of mean states.
 """
 
 import typing

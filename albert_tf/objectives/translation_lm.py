@@ -1,8 +1,7 @@
 """Translation language model: masked tokens of a text and of its translation (XLM; Conneau and Lample 2019, 3.3).
 
-Masked tokens of one language can be read off the other, so the model learns which tokens mean the same. As in XLM the
-positions of the second text begin at 0 again, and both are masked together, with one budget. Languages are told by
-language embeddings, or by segments where the config has none.
+Masked tokens can be read off the other language. As in XLM the positions of the second text begin at 0 again, and both
+are masked together, with one budget. Languages are told by language embeddings, or by segments without these.
 """
 
 import tensorflow as tf

@@ -25,6 +25,8 @@ class StepScalars(typing.NamedTuple):
 
 
 class VariableState(typing.NamedTuple):
+    """One variable and its moments, float32 of the same shape."""
+
     weights: tf.Tensor
     first_moment: tf.Tensor
     second_moment: tf.Tensor

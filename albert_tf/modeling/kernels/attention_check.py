@@ -145,8 +145,7 @@ def make_comparison(
 
 
 def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
-    """Returns random projections, visible keys (a third of one example's is hidden), a seed and an upstream gradient.
-    """
+    """Returns random projections, visible keys (some of one example hidden), a seed and an upstream gradient."""
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]
     projections = [draws.normal(size=[_BATCH_SIZE, rows, count * hidden_size]) for rows, count in shapes]

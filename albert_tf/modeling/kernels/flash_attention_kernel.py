@@ -2,8 +2,7 @@
 
 Like FlashAttention (Dao et al. 2022) they never write scores to memory, and recompute them in the backward pass. They
 are simpler, because an ALBERT's sequences are short: all scores of one head fit at once, so that a softmax needs no
-running maximum. They read queries, keys and values as the linear layer leaves them, in columns as wide as the TPU's
-registers, which hold one head or several; so nothing is transposed or padded.
+running maximum. They read columns as wide as the TPU's registers, one head or several, as the linear layer leaves them.
 """
 
 import functools
@@ -155,6 +154,7 @@ def _bias(visible):
 
 
 def _probabilities(query, key, bias):
+    """Returns the softmax of one head's scores, float32 [R, S]."""
     scores = _product(query, key, 1, 1) * query.shape[1] ** -0.5 + bias
     weights = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
     return weights / jnp.sum(weights, axis=-1, keepdims=True)

@@ -1,9 +1,8 @@
 """The scores that disentangled attention adds for the distance of two tokens (DeBERTa; He et al. 2021, section 3.1).
 
 Each token is multiplied with all distances that occur, and a product with constant one-hot rows puts the scores in
-their places: a gather for each pair of tokens is slow on a TPU, and its gradient, a scatter, slower. Shifting rows into
-place, as Transformer-XL does (Dai et al. 2019, appendix B), takes 0.74 of the operations of base's step, and 1.72 of
-the bytes.
+their places: gathers, and more so their gradients, are slow on a TPU. Shifting rows into place, as Transformer-XL does
+(Dai et al. 2019, appendix B), takes 0.74 of the operations of base's step, and 1.72 of the bytes.
 
 python -m benchmarks.tpu_step --albert_config_file=configs/deberta_base.json
 """

@@ -86,11 +86,12 @@ class Lesson(abc.ABC):
 
 
 class Relations(Lesson):
-    """The similarity of each token to each other one, in queries, keys and values of one application of a block.
+    """The similarity of each token to each other one, in queries, keys and values (MiniLMv2; Wang et al. 2021).
 
-    Those of all heads are laid side by side and cut anew into relation heads, so the two models may differ in width, in
-    heads and in depth. For X of queries, keys and values the relations are softmax(X X^T / sqrt(d)), with d columns of
-    a head; the loss is KL(teacher || student), the mean over relation heads and over all tokens.
+    All heads of one application of a block are laid side by side and cut anew into relation heads, so the two models
+    may differ in width, in heads and in depth. For X of queries, keys and values the relations are softmax(X X^T /
+    sqrt(d)), with d columns of a head; the loss is KL(teacher || student), the mean over relation heads and over all
+    tokens.
     """
 
     coefficients = types.MappingProxyType({f"{name}_relation_loss": 1.0 for name in ("query", "key", "value")})
@@ -176,7 +177,7 @@ def _layer(settings, teacher):
 
 
 class Logits(Lesson):
-    """The teacher's probabilities at all tokens, masked or not, and the cosine of the last hidden states.
+    """The teacher's probabilities at all tokens, masked or not, and the cosine of the last hidden states (DistilBERT).
 
     Losses and weights are those of the recipe in transformers' research projects: T^2 KL at a temperature T of 2,
     averaged over tokens, and 1 - cosine likewise. `agreement` is the share of tokens at which both models guess the
@@ -226,15 +227,14 @@ def _scorer(reading):
 
 
 class Layers(Lesson):
-    """The scores of attention before the softmax, and the hidden states, layer by layer.
+    """The scores of attention before the softmax, and the hidden states, layer by layer (TinyBERT; Jiao et al. 2020).
 
     A layer is one application of a block, whoever shares the block. Of the student's L_s and the teacher's L_t layers
     the m-th learns from layer m L_t / L_s, and embeddings from embeddings. Both losses are those of the paper's general
     stage: sums over layers of mean squared distances.
 
     The mean of the scores is over heads, visible keys and tokens. The published code takes it over all S keys and S
-    queries, with 0 for hidden keys in both models, so that a short text with much padding weighs next to nothing there;
-    without padding, it is the same.
+    queries, with 0 for hidden keys in both models, so that a short text with much padding weighs next to nothing there.
 
     States of another width than the teacher's pass through one linear layer, the same for all layers. Of the same width
     they are compared as they are, where the published code has a linear layer, too: a teacher teaches itself nothing.
