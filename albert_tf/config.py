@@ -387,4 +387,5 @@ class AlbertConfig:
             )
 
     def replace(self, **changes) -> "AlbertConfig":
+        """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

@@ -33,7 +33,7 @@ class CharacterTagHead(OutputHead):
         self.table = self.add_parameter("table", [NUM_BUCKETS, output_size], "zeros")
 
     def call(self, inputs, characters, dropout_seed=None):
-        """Maps states [..., H] and the code points around a word's ends, int32 [..., 2, 5], to [..., output_size]."""
+        """Maps states [..., H] and code points at a word's ends, int32 [..., 2, 5], to float32 [..., output_size]."""
         of_ngrams = tf.gather(tf.convert_to_tensor(self.table), ngram_buckets(characters))
         return super().call(inputs, dropout_seed=dropout_seed) + _SCALE * tf.reduce_sum(of_ngrams, axis=-2)
 

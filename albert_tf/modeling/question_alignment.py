@@ -14,9 +14,9 @@ class QuestionAlignment(ConfiguredLayer):
     """Adds to a token's word embedding w a linear function of it and of the other text's similar words.
 
     These words, averaged by likeness, are w' (the "aligned question embedding" of Chen et al. 2017, "Reading Wikipedia
-    to answer open-domain questions", section 3.2, with cosines for its learnt projection). The input of the layer is
-    [w', |w - w'|, w * w'], all of length sqrt(E). It begins with zeros, so that a pre-trained encoder first sees what
-    it knows, and its output is in units of the root mean square of w.
+    to answer open-domain questions", section 3.2, with cosines for its learnt projection). The layer's input is [w', |w
+    - w'|, w * w'], all of length sqrt(E). Its kernel begins with zeros, so that a pre-trained encoder first sees the
+    embeddings that it knows; its output is in units of the root mean square of w.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):

@@ -129,8 +129,8 @@ class Objective(abc.ABC):
         """Returns which trainable variables follow which others, by their names in `learnt_variables`.
 
         Both begin with the same values. From then on each update of the followed one, from its own gradient, is also
-        added to the follower, beside the follower's own: it is the sum of the other and of what its own gradient has
-        learnt, whose gradients don't mix.
+        added to the follower, beside the follower's own. So the follower is the sum of the other and of a part that
+        only its own gradient trains.
         """
         return {}
 

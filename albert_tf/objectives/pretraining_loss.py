@@ -56,10 +56,12 @@ class PretrainingLoss(abc.ABC):
 
     @property
     def loss_name(self) -> str:
+        """`name`_loss."""
         return f"{self.name}_loss"
 
     @property
     def metric_names(self) -> tuple[str, ...]:
+        """`name`_accuracy and the further metrics."""
         return f"{self.name}_accuracy", *self.further_metrics
 
     @abc.abstractmethod

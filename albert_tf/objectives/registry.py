@@ -78,6 +78,7 @@ def usual_objective(config: AlbertConfig) -> str:
 
 
 def check_packing(name: str, packing: Packing) -> None:
+    """Raises InputError if an objective does not take a packing."""
     if packing.name not in OBJECTIVES[name].packings:
         takes_it = [other for other, known in OBJECTIVES.items() if packing.name in known.packings]
         raise InputError(

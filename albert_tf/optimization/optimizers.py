@@ -53,7 +53,7 @@ class AdamW(tf.Module):
         ema_decay: Decay of an exponential moving average of the weights, for `averaged_weights`; 0 for none.
         compute_dtype: Of products of matrices: those of the model, and those of `Muon`, though never in float16.
         rate_factors: Factors of the learning rate for some variables, by name; for the others it is 1.
-        followers: Variables that also move with the updates of another one, and the names of these.
+        followers: Names of variables that also move with the updates of another one, and that one's name.
 
     Attributes:
         second_moments: Variables by name; `Muon` has none for matrices of blocks.

@@ -1,4 +1,4 @@
-"""Attention by TensorFlow's own operations, with a softmax by hand, which keeps nothing but the probabilities.
+"""Attention by TensorFlow's own operations, with a hand-written softmax that keeps only the probabilities.
 
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
 """
@@ -71,7 +71,7 @@ def split_heads(projection: tf.Tensor, hidden_size: int, head_size: int) -> list
 
 
 def _scaled_softmax(scores, scale, visible):
-    """Returns softmax(scale scores + bias of what is visible), computed in float32; keeps only the result."""
+    """Returns softmax(scale scores + bias of the visible keys), computed in float32."""
 
     @tf.custom_gradient
     def apply(scores):

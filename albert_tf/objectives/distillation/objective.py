@@ -115,6 +115,7 @@ class Distillation(Objective):
         return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
 
     def begin(self, model):
+        """Assigns the layers that `student_layers` names."""
         if not self._layers:
             return None
         return begin_with_layers(model, self._layers, self.teacher_folder, self._source)
@@ -183,6 +184,7 @@ class Distillation(Objective):
         return bias_of(visible_keys(bias, documents, False, None))
 
     def identity(self):
+        """Returns name and settings; the teacher is identified by its content."""
         return {
             **super().identity(),
             **{name: value for name, value in self._settings.kept().items() if name != TEACHER},
