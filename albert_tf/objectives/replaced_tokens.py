@@ -1,9 +1,9 @@
 """Replaced tokens: which tokens of a text a small masked language model has put there (ELECTRA, Clark et al. 2020).
 
 As in the paper and google-research/electra, the losses have the weights 1 and usually 50, each an average over the
-global batch; both models share embeddings; and no gradient passes through the drawn tokens. As in the paper, and unlike
-there, every chosen token is [MASK] before the generator guesses. Positions are drawn without replacement, where the
-original draws some twice and then averages the ids of two tokens.
+global batch; both models share embeddings, unless these are disentangled; and no gradient passes through the drawn
+tokens. As in the paper, and unlike there, every chosen token is [MASK] before the generator guesses. Positions are
+drawn without replacement, where the original draws some twice and then averages the ids of two tokens.
 """
 
 import dataclasses
