@@ -68,7 +68,7 @@ class AlbertConfig:
     """Hyper-parameters of an ALBERT model, with the original's JSON keys and its xxlarge defaults.
 
     Attributes:
-        vocab_size: Number of WordPieces, V.
+        vocab_size: Number of tokens, V.
         embedding_size: Width of the factorised embedding, E. Equal to `hidden_size`, it needs no projection.
         hidden_size: Width of the encoder, H.
         num_hidden_layers: How often a block is applied, L.
@@ -76,67 +76,65 @@ class AlbertConfig:
         inner_group_num: Number of distinct blocks applied one after the other inside a layer.
         num_attention_heads: Attention heads; must divide `hidden_size`.
         intermediate_size: Width of the feed-forward layer, I.
-        hidden_act: "gelu" and "gelu_new" (both the tanh approximation, as in the original), "gelu_erf" (GELU itself, as
-            PyTorch's models have it), "relu", "tanh", "linear".
+        hidden_act: "gelu" and "gelu_new" (both the tanh approximation, as in the original), "gelu_erf" (GELU itself,
+            PyTorch's default), "relu", "tanh", "linear".
         hidden_dropout_prob: Dropout after embeddings and after each sub-layer.
         attention_probs_dropout_prob: Dropout on attention probabilities.
         classifier_dropout_prob: Dropout before a fine-tuning head (0.1 in every run of the paper, Table 14).
         max_position_embeddings: Rows of the table of positions, P; with `position_offset` 0, the longest sequence.
-        type_vocab_size: Number of segment types, T. With 1 segments are ignored, and every piece has the only row; with
-            0 there is no table.
+        type_vocab_size: Number of segment types, T. With 1 every token has the only row; with 0 there is no table.
         initializer_range: Standard deviation of the truncated normal that initialises weights.
         layer_norm_eps: Epsilon of every LayerNorm.
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
-        position_initializer: What position embeddings are learnt from: "normal", as the other weights, or "sinusoidal",
-            which small models learn faster from; see `sinusoidal_positions`.
-        attention_initializer: What attention is learnt from: "normal", as the other weights, or "neighbors", heads that
-            look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
-        classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
-            pooler, as in the original; "mean", the average of all states, for models whose pre-training taught
-            [CLS] nothing because it had no pairs of segments; "last", the state of the last [SEP], which in a causal
-            model is the only one that has seen all of the text; or for pairs of texts "aligned", which compares each
-            piece with what is most like it in the other text (see `AlignedPairHead`).
-        question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
-            question are like it (see `QuestionAlignment`), or "none", as in the original.
-        is_causal: Whether a piece sees none that comes after it, as in GPT (Radford et al. 2018).
-        character_ngrams: Whether models that tag words read the characters around each word's first and last one
-            besides (see `CharacterTagHead`).
-        model_type: Which family's names a conversion to transformers writes it by; nothing is computed by it. "albert"
-            is ALBERT, and BERT where layers share nothing and E is H.
-        position_offset: Position of the first piece. With more than 0 it is that of [PAD] and 1 more, as in RoBERTa
-            (Liu et al. 2019): positions count the pieces that are not [PAD], and [PAD] has the one before.
+        position_initializer: How position embeddings begin: "normal", as the other weights, or "sinusoidal", from which
+            small models learn faster (`sinusoidal_positions`).
+        attention_initializer: How attention begins: "normal", as the other weights, or "neighbors", heads that look at
+            the tokens before and after (`NeighborAttention`). Needs "sinusoidal".
+        classifier_pooling: What the label of a whole text is read from: "first", the state of [CLS] by way of the
+            pooler, as in the original; "mean", the average of all states, for models whose pre-training had no pairs of
+            segments and taught [CLS] nothing; "last", the state of the last [SEP], in a causal model the only one that
+            has seen all of the text; or for pairs of texts "aligned", a comparison of each token with its likeness in
+            the other text (`AlignedPairHead`).
+        question_alignment: "words" tells models that answer questions, for each token of a text, the similar words of
+            the question (`QuestionAlignment`); "none" as in the original.
+        is_causal: Whether a token sees none that comes after it, as in GPT (Radford et al. 2018).
+        character_ngrams: Whether models that tag words also read the characters around each word's ends
+            (`CharacterTagHead`).
+        model_type: The family under whose names the model is converted to transformers; nothing else depends on it.
+            "albert" is ALBERT, and BERT where layers share nothing and E is H.
+        position_offset: Position of the first token. More than 0, it is that of [PAD] and 1 more, as in RoBERTa (Liu et
+            al. 2019): positions count the tokens that are not [PAD], and [PAD] has the one before.
         pooler: Whether the encoder has a pooler. Without one there is no `pooled_output`, and no sentence order.
         classification_head: What reads the label of a whole text with `classifier_pooling=first`: "pooled", a layer on
-            the pooler's output; or on the state of [CLS] a layer of its own with that activation before: "dense_tanh"
-            (RoBERTa), "dense_gelu" (ELECTRA), "dense_relu" (DistilBERT).
+            the pooler's output; or, on the state of [CLS], a dense layer with an activation and another layer:
+            "dense_tanh" (RoBERTa), "dense_gelu" (ELECTRA), "dense_relu" (DistilBERT).
         norm_position: Where LayerNorms stand: "post", after each sub-layer and after the embeddings, as in BERT; or
-            "pre", before each sub-layer and after the last block, as in GPT-2 (Radford et al. 2019, section 2.3), whose
-            blocks add to their input without limit. So, as there, with "pre" the weights that add to it begin smaller,
-            by 1 / sqrt(2 L) of L applications of blocks.
-        language_model_head: What scores pieces with the table of embeddings: "dense", after a layer of its own with
-            LayerNorm, and with a bias, as in BERT; "tied", the table alone, as in GPT; or "tied_bias", the table and a
-            bias, as in XLM. The last two need E to be H.
-        num_languages: Rows of a table of languages, of which each piece has one added, as in XLM (Conneau and Lample
-            2019); 0 for no table. Pieces of which nothing is said are of language 0, the first.
-        relative_attention: What scores add for the distance of two pieces, as in DeBERTa (He et al. 2021): "c2p", the
+            "pre", before each sub-layer and after the last block, as in GPT-2 (Radford et al. 2019, section 2.3). As
+            there, "pre" makes the weights that add to a block's input begin smaller, by 1 / sqrt(2 L) of L applications
+            of blocks.
+        language_model_head: What scores tokens with the table of embeddings: "dense", a layer with LayerNorm before it,
+            and a bias, as in BERT; "tied", the table alone, as in GPT; or "tied_bias", the table and a bias, as in XLM.
+            The last two need E to be H.
+        num_languages: Rows of a table of languages, of which each token has one added, as in XLM (Conneau and Lample
+            2019); 0 for no table. By default tokens are of language 0, the first.
+        relative_attention: What scores add for the distance of two tokens, as in DeBERTa (He et al. 2021): "c2p", the
             query's product with a key of the distance; "p2c", the key's product with a query of the distance;
             "p2c|c2p", both; or "none".
-        position_buckets: How many embeddings there are for distances to either side: one each for the nearer half, and
-            for further distances one for all between two steps of their logarithm, as in DeBERTa-v2. An even number, or
-            0 for one each.
+        position_buckets: Embeddings of distances to either side: one each for the nearer half, and for further
+            distances one for all between two steps of their logarithm, as in DeBERTa-v2. An even number, or 0 for one
+            each.
         max_relative_positions: The distance from which on all have one embedding; 0 for `max_position_embeddings`.
-        share_att_key: Whether queries and keys of distances come from the layers that those of pieces come from.
-        norm_rel_ebd: What embeddings of distances pass before they are used: "layer_norm" or "none".
-        position_biased_input: Whether embeddings of positions are added to those of pieces. Only `relative_attention`
-            can do without.
-        num_entities: How many entities the model has vectors of, which it adds where a text mentions them; 0 for none.
-            See `EntityFusion`.
-        entity_size: Numbers in such a vector.
-        entity_layer: How many applications of blocks come before that, fewer than there are.
-        entity_name_edges: Size of what finds their names: edges of a trie of pieces. `run_pretraining.py` sets this and
-            the next two from a folder of vectors and the vocabulary.
+        share_att_key: Whether queries and keys of distances come from the same layers as those of tokens.
+        norm_rel_ebd: What is applied to embeddings of distances: "layer_norm" or "none".
+        position_biased_input: Whether position embeddings are added to those of tokens; only `relative_attention` needs
+            none.
+        num_entities: Entities whose vectors are added where a text mentions them (`EntityFusion`); 0 for none.
+        entity_size: Width of such a vector.
+        entity_layer: Number of applications of blocks before they are added, fewer than there are.
+        entity_name_edges: Edges of the trie of tokens that finds their names. `run_pretraining.py` sets this and the
+            next two from a folder of vectors and the vocabulary.
         entity_name_collisions: Most of these edges that have one hash.
-        entity_name_length: Pieces of the longest name.
+        entity_name_length: Tokens of the longest name.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -331,24 +329,24 @@ class AlbertConfig:
         return config
 
     def to_dict(self) -> dict[str, typing.Any]:
-        """Returns the fields, ready for `from_dict`; those of `_LATER_KEYS` where they are not the defaults."""
+        """Returns the fields, ready for `from_dict`; of those that came after the original's, only changed ones."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         values = dataclasses.asdict(self)
         return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
 
     @property
     def num_blocks(self) -> int:
-        """How often blocks are applied, those inside of a layer counted one by one."""
+        """Number of applications of blocks, those inside of a layer counted one by one."""
         return self.num_hidden_layers * self.inner_group_num
 
     @property
     def longest_distance(self) -> int:
-        """The distance of two pieces from which on all have one embedding."""
+        """The distance of two tokens from which on all have one embedding."""
         return self.max_relative_positions or self.max_position_embeddings
 
     @property
     def longest_sequence(self) -> int:
-        """How many pieces there are positions for."""
+        """The number of tokens that there are positions for."""
         return self.max_position_embeddings - self.position_offset
 
     def check_max_seq_length(self, max_seq_length: int, source: str = "max_seq_length") -> None:
@@ -356,7 +354,7 @@ class AlbertConfig:
 
         Args:
             max_seq_length: Its length.
-            source: What gives the length, such as "`max_seq_length`"; named in errors.
+            source: The setting that gives the length, such as "`max_seq_length`"; named in errors.
 
         Raises:
             InputError: It is longer than `longest_sequence`.
@@ -369,7 +367,7 @@ class AlbertConfig:
             )
 
     def check_vocab_size(self, num_pieces: int, source: str) -> None:
-        """Checks that model and vocabulary are of one size; errors name where that comes from."""
+        """Checks that a vocabulary of `num_pieces` fits the model; an InputError names its `source`."""
         if self.vocab_size != num_pieces:
             raise InputError(
                 f"vocab_size in `albert_config_file` is {self.vocab_size}, but {source} has {num_pieces} pieces; make "

@@ -1,1 +1,1 @@
-"""What the step is compiled for, and by: nothing here knows of models or optimizers."""
+"""The compilers and devices of a step; nothing here knows of models or optimizers."""

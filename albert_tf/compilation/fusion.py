@@ -1,8 +1,8 @@
 """Elementwise operations as one loop over memory instead of one each.
 
-On a TPU the compiler sees the whole step and fuses by itself. TensorFlow's own runtime, on a CPU or GPU, runs one
-operation after the other, each of which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix
-products stay outside, because the runtime's library computes them faster.
+On a TPU the compiler fuses by itself. On a CPU or GPU TensorFlow's runtime runs one operation after the other, each of
+which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix products stay outside, because the
+runtime's library computes them faster.
 
 python -m benchmarks.train_step --only=albert_tf,products    (the step against its matrix products alone)
 """
@@ -31,15 +31,12 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
 
 
 def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callable:
-    """Returns a tf.function that XLA compiles, products and loops included, for shapes that are few and known.
-
-    Where XLA doesn't work, TensorFlow's own runtime computes it.
-    """
+    """Returns a tf.function that XLA, where it works, compiles with products and loops; for few and known shapes."""
     return tf.function(function, jit_compile=_xla_compiles_here(), autograph=False)
 
 
 def is_fused(*arguments) -> bool:
-    """Returns whether what `fused` returns runs as one loop, given these arguments; a TPU's compiler fuses anyway."""
+    """Returns whether a function from `fused` runs as one loop, given these arguments; on a TPU it always does."""
     return is_compiled_whole() or (_have_known_shapes(arguments) and _xla_compiles_here())
 
 

@@ -1,10 +1,10 @@
-"""What the program that is being traced will run on, as far as the model needs to know."""
+"""The device and compiler of the program that is being traced, as far as the model needs to know them."""
 
 import tensorflow as tf
 
 
 def is_compiled_whole() -> bool:
-    """Returns whether XLA compiles all that is being traced as one program, and fuses what it can by itself.
+    """Returns whether XLA compiles all that is being traced as one program, and fuses by itself.
 
     For a TPU it always does; on one GPU or CPU where `training.devices.whole_step` runs it.
     """
@@ -26,7 +26,7 @@ def optimization_barrier(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def runs_pallas_kernels() -> bool:
-    """Returns whether it is a TPU that takes Pallas kernels in bfloat16: v4 and later."""
+    """Returns whether the target is a TPU that takes Pallas kernels in bfloat16: v4 and later."""
     if not is_compiled_for_tpu():
         return False
     strategy = tf.distribute.get_strategy()
@@ -38,7 +38,7 @@ def runs_pallas_kernels() -> bool:
 
 
 def runs_cudnn_attention() -> bool:
-    """Returns whether it is a program for a GPU that has cuDNN's fused attention: from Ampere on."""
+    """Returns whether the target is a GPU that has cuDNN's fused attention: from Ampere on."""
     return tf.inside_function() and _strategy_says("runs_cudnn_attention")
 
 

@@ -1,4 +1,4 @@
-"""Going on with texts, piece by piece, as a causal language model does."""
+"""Continues texts, token by token, with a causal language model."""
 
 import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.generation.options import GenerationOptions

@@ -1,7 +1,6 @@
-"""The loop over pieces, in one compiled graph of fixed shapes.
+"""The loop over tokens, in one compiled graph of fixed shapes.
 
-The prompts are encoded at once. From then on each step computes one piece of each text, and reads the keys and values
-of those before it from caches (`AlbertEncoder.extend`).
+The prompts are encoded at once. Each further step reads keys and values from caches (`AlbertEncoder.extend`).
 
 python -m benchmarks.generation      (time on a CPU, with caches and without)
 """
@@ -21,8 +20,6 @@ LENGTH_STEP = 32
 
 
 class Prompts(typing.NamedTuple):
-    """A batch of texts to go on with."""
-
     ids: np.ndarray  # int32 [B, S], the pieces of each text, and room for what comes
     lengths: np.ndarray  # int32 [B], the number of pieces that there are, from 1
     limits: np.ndarray  # int32 [B], how many may come; 0 for a row that only fills the batch
@@ -31,7 +28,7 @@ class Prompts(typing.NamedTuple):
 
 
 class _Texts(typing.NamedTuple):
-    """What changes from step to step: `Prompts.ids`, each text's last position, and whether it has ended."""
+    """The loop's state: `Prompts.ids`, each text's last position, and whether it has ended."""
 
     ids: tf.Tensor
     columns: tf.Tensor
@@ -39,13 +36,13 @@ class _Texts(typing.NamedTuple):
 
 
 class Decoder:
-    """Goes on with pieces until each text ends.
+    """Generates tokens until each text ends.
 
     Args:
-        model: Predicts the next piece.
-        may_come: bool [V], the pieces that may come, the last one of a document among them.
+        model: Predicts the next token.
+        may_come: bool [V], the tokens that may come, the last one of a document among them.
         starts_word: bool [V], those that may stand where a word has to start.
-        end_id: The last piece of a document.
+        end_id: The last token of a document.
     """
 
     def __init__(self, model: AlbertForPreTraining, may_come: np.ndarray, starts_word: np.ndarray, end_id: int):
@@ -54,10 +51,10 @@ class Decoder:
         self._compiled = None
 
     def __call__(self, prompts: Prompts, options: GenerationOptions) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the pieces of each text with what has come, int32 [B, S], and how many they are, int32 [B].
+        """Returns the tokens of each text and its continuation, int32 [B, S], and their number, int32 [B].
 
         Args:
-            prompts: The texts. Each length of what there is, and of what may come, is compiled once.
+            prompts: The texts. Each length of the prompts, and of the results, is compiled once.
             options: How to choose; `max_pieces` and `seed` are in the prompts already.
         """
         if self._compiled is None:
@@ -72,13 +69,10 @@ class Decoder:
     def decode(
         self, prompts: Prompts, numbers: ChoiceNumbers, kind: ChoiceKind, prompt_length: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns what calling does, as tensors; for graphs.
+        """Computes the same as tensors, for graphs.
 
         Args:
-            prompts: Tensors.
-            numbers: How to choose.
-            kind: How to choose.
-            prompt_length: At least the longest of the prompts.
+            prompt_length: At least that of the longest prompt.
         """
         batch_size, length = prompts.ids.shape
         encoder = self._model.encoder
@@ -118,12 +112,12 @@ class Decoder:
 
 
 def rounded_length(length: int, longest: int) -> int:
-    """Returns a length rounded up to a multiple of `LENGTH_STEP`, but for `longest` at most."""
+    """Returns a length rounded up to a multiple of `LENGTH_STEP`, but at most `longest`."""
     return min(-(-length // LENGTH_STEP) * LENGTH_STEP, longest)
 
 
 def _seen(ids, vocab_size):
-    """Returns which pieces each row of ids holds, bool [B, V]; what fills it up counts, but never comes anyway."""
+    """Returns the tokens in each row of ids, bool [B, V]; those that fill it up count, but never come anyway."""
     batch_size, length = ids.shape
     rows = tf.tile(tf.range(batch_size)[:, None], [1, length])
     places = tf.stack([rows, ids], axis=-1)

@@ -1,4 +1,4 @@
-"""How pieces are chosen, and how many."""
+"""How tokens are chosen, and how many."""
 
 import dataclasses
 
@@ -11,20 +11,20 @@ _MOST = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class GenerationOptions:
-    """How a text goes on.
+    """How a text is continued.
 
-    A piece is drawn from the model's distribution, which these change in this order. With `temperature` 0 or `top_k` 1
-    nothing is drawn: the most probable piece is taken (greedy).
+    A token is drawn from the model's distribution, changed by these options in their order. With `temperature` 0 or
+    `top_k` 1 nothing is drawn: the most probable token is taken (greedy).
 
     Attributes:
-        max_pieces: Most pieces that a text goes on for; it ends earlier where the document does.
-        repetition_penalty: Logits of pieces that the text already holds are divided by it if they are positive, and
+        max_pieces: Most tokens of a continuation; it ends earlier where the document does.
+        repetition_penalty: Logits of tokens that the text already holds are divided by it if they are positive, and
             else multiplied (Keskar et al. 2019, section 4.1); 1 for no penalty.
-        temperature: What logits are divided by: below 1 the probable pieces are drawn more often.
-        top_k: Draw from so many of the most probable pieces; None for all.
-        top_p: Draw from the fewest of the most probable pieces that together have this probability (Holtzman et al.
+        temperature: Divides logits: below 1 the probable tokens are drawn more often.
+        top_k: Draw from so many of the most probable tokens; None for all.
+        top_p: Draw from the fewest of the most probable tokens that together have this probability (Holtzman et al.
             2020); None for all.
-        seed: Of what is drawn, which follows from this seed and the text alone.
+        seed: Random draws depend on this seed and the text alone.
 
     Raises:
         InputError: A value is out of range.
@@ -49,5 +49,5 @@ class GenerationOptions:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the most probable piece is taken, and none drawn."""
+        """Whether the most probable token is taken, and none drawn."""
         return self.top_k == 1 or self.temperature < _LOWEST_TEMPERATURE

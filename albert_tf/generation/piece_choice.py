@@ -1,7 +1,7 @@
-"""Which piece comes next, given the model's logits.
+"""Chooses the next token, given the model's logits.
 
 One uniform number decides, by the inverse of the distribution function. It is drawn where the batch is made, so that a
-text's pieces don't depend on what else is computed.
+text's tokens don't depend on what else is computed.
 """
 
 import typing
@@ -15,7 +15,7 @@ NEVER = -1e30
 
 
 class ChoiceKind(typing.NamedTuple):
-    """What of the options the graph is traced for."""
+    """The options that the graph is traced for."""
 
     is_greedy: bool  # whether the most probable piece is taken
     penalizes: bool  # whether pieces that were there already become less probable
@@ -24,7 +24,6 @@ class ChoiceKind(typing.NamedTuple):
 
     @classmethod
     def of(cls, options: GenerationOptions, vocab_size: int) -> "ChoiceKind":
-        """Returns what the options ask for; nothing that changes nothing."""
         penalizes = options.repetition_penalty != 1
         if options.is_greedy:
             return cls(True, penalizes, None, False)
@@ -33,7 +32,7 @@ class ChoiceKind(typing.NamedTuple):
 
 
 class ChoiceNumbers(typing.NamedTuple):
-    """The options that are numbers, float32 scalars; see `GenerationOptions`."""
+    """The numbers of `GenerationOptions`, float32 scalars."""
 
     repetition_penalty: tf.Tensor
     temperature: tf.Tensor
@@ -41,18 +40,17 @@ class ChoiceNumbers(typing.NamedTuple):
 
     @classmethod
     def of(cls, options: GenerationOptions) -> "ChoiceNumbers":
-        """Returns those of options."""
         values = options.repetition_penalty, options.temperature, 1.0 if options.top_p is None else options.top_p
         return cls(*(tf.constant(value, tf.float32) for value in values))
 
 
 def penalize(logits: tf.Tensor, is_seen: tf.Tensor, penalty: tf.Tensor) -> tf.Tensor:
-    """Returns logits [B, V] of which those that were seen, bool [B, V], are lower; see `GenerationOptions`."""
+    """Lowers logits [B, V] of tokens that were seen, bool [B, V], by the repetition penalty."""
     return tf.where(is_seen, tf.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
 def choose_pieces(logits: tf.Tensor, draws: tf.Tensor, kind: ChoiceKind, numbers: ChoiceNumbers) -> tf.Tensor:
-    """Returns a piece for each row, int32 [B], given logits float32 [B, V] and draws float32 [B], uniform in [0, 1)."""
+    """Returns a token for each row, int32 [B], given logits float32 [B, V] and draws float32 [B], uniform in [0, 1)."""
     if kind.is_greedy:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
     ids = None

@@ -1,4 +1,4 @@
-"""Texts to go on with as pieces, and pieces that came as text behind them."""
+"""Encodes texts to continue, and decodes their continuations."""
 
 import itertools
 import re
@@ -22,10 +22,10 @@ _SENTENCE_BORDER = re.compile(r"(?<=[.!?…])(?=[가-힣])")
 
 
 def encode_prompts(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:
-    """Returns the pieces of texts to go on with, int32 each: [CLS], as documents begin in training, and the text.
+    """Returns the tokens of texts to continue, int32 each: [CLS], as documents begin in training, and the text.
 
-    There is no [SEP], with which documents end. Of a word that the text breaks off in, the next piece may be another
-    part; where a space ends the text, the last word is whole.
+    There is no [SEP], with which documents end. If the text breaks off in a word, the next token may continue it; if a
+    space ends the text, the last word is whole.
     """
     cls_id = tokenizer.vocabulary.id_of(CLS)
     if getattr(tokenizer, "wordpiece_scheme", None) == "end_of_word":
@@ -39,12 +39,12 @@ def encode_prompts(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:
 
 
 def ends_in_space(text: str) -> bool:
-    """Whether a text is one whose next word is a new one: it ends in a space, or holds nothing."""
+    """Whether the next word of a text is a new one: it ends in a space, or is empty."""
     return not text or text[-1].isspace()
 
 
 def may_come(tokenizer: Tokenizer) -> np.ndarray:
-    """Returns which pieces a text may go on with, bool [V]: those that stand for text, and [SEP], which ends it."""
+    """Returns the tokens that may come after a text, bool [V]: those that stand for text, and [SEP], which ends it."""
     allowed = np.zeros(len(tokenizer.vocabulary), bool)
     allowed[tokenizer.vocabulary.real_piece_ids] = True
     allowed[tokenizer.vocabulary.id_of(SEP)] = True
@@ -52,7 +52,7 @@ def may_come(tokenizer: Tokenizer) -> np.ndarray:
 
 
 def continuation_text(tokenizer: Tokenizer, text: str, prompt_ids: np.ndarray, new_ids: np.ndarray) -> str:
-    """Returns what to put behind a text, so that it reads on: with a space where the pieces say or need one."""
+    """Returns the text to append, so that it reads on: with a space where the tokens say or need one."""
     before = tokenizer.decode(prompt_ids)
     found = tokenizer.decode([*prompt_ids, *new_ids])[len(before) :]
     # What is done to marks depends on the character before.

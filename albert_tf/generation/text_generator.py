@@ -1,4 +1,4 @@
-"""Texts in, texts that go on out."""
+"""Texts in, continued texts out."""
 
 import collections.abc
 import hashlib
@@ -19,11 +19,11 @@ DOCUMENT, MAX_PIECES, POSITIONS = "document", "max_pieces", "positions"
 
 
 class TextGenerator:
-    """Goes on with texts as documents of the pre-training data would.
+    """Continues texts as documents of the pre-training data would go on.
 
     Args:
-        model: Predicts the next piece of such documents.
-        tokenizer: What it was pre-trained with.
+        model: Predicts the next token of such documents.
+        tokenizer: The one that the model was pre-trained with.
     """
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer):
@@ -33,12 +33,12 @@ class TextGenerator:
         self._decoder = Decoder(model, may_come(tokenizer), tokenizer.starts_word, self._end_id)
 
     def generate(self, texts: list[str], options: GenerationOptions, batch_size: int) -> list[dict[str, typing.Any]]:
-        """Returns how each text goes on.
+        """Returns the continuation of each text: "text" with it, "continuation", "num_pieces" and "stopped_by".
 
         Args:
             texts: Strings without half characters.
-            options: How.
-            batch_size: How many texts are computed at once, at most.
+            options: Of the continuation.
+            batch_size: Most texts that are computed at once.
 
         Raises:
             InputError: A text leaves no room, or has a "[MASK]".
@@ -56,7 +56,7 @@ class TextGenerator:
         return answers
 
     def check_room(self, texts: list[str]) -> None:
-        """Checks that there are positions for what comes after texts.
+        """Checks that there are positions for continuations of texts.
 
         Raises:
             InputError: There are none, or a text has a "[MASK]"; the message begins with "input" and its number.
@@ -73,7 +73,6 @@ class TextGenerator:
                 )
 
     def _decode(self, texts, prompts, options, batch_size):
-        """Returns the pieces that come after each text."""
         num_rows = min(batch_size, 1 << (len(texts) - 1).bit_length())  # few numbers of rows are compiled
         lengths = np.ones(num_rows, np.int32)
         lengths[: len(texts)] = [len(ids) for ids in prompts]
@@ -119,6 +118,6 @@ def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: 
 
 
 def _draws(text, seed, count):
-    """Returns uniform numbers of a text, float32 [count]; those of a larger count begin with the same."""
+    """Returns uniform numbers for a text, float32 [count]; those of a larger count begin with the same."""
     digest = hashlib.sha256(text.encode()).digest()
     return np.random.default_rng([seed, *np.frombuffer(digest, np.uint32)]).random(count, np.float32)

@@ -1,7 +1,6 @@
-"""A head for pairs of texts that compares each piece with what is most like it in the other text.
+"""A head for pairs of texts that compares each token with its likeness in the other text.
 
-Small models don't learn to do that by themselves from a few thousand pairs: on KorSTS the average of all states comes
-to a rank correlation of 0.17 where counting common letters comes to 0.79 (docs/classification.md).
+Small models don't learn this by themselves from a few thousand pairs (docs/classification.md).
 """
 
 import tensorflow as tf
@@ -20,11 +19,10 @@ _NOWHERE = -1e9
 class AlignedPairHead(ConfiguredLayer):
     """Aligns, compares and adds up, as Parikh et al. (2016, "A decomposable attention model") do, over ALBERT's states.
 
-    Of a piece's state h and word embedding w, and of the averages h' and w' of the other text's, weighed by how alike
-    the words are, a layer compares [h, h', |h - h'|, h * h', |w - w'|, w * w'] (the first four: Chen et al. 2017,
-    "Enhanced LSTM for natural language inference", formulas 14 and 15), with dropout. Word embeddings are scaled to
-    length sqrt(E). The averages over either text, in which pieces weigh as much as a further layer finds, are what the
-    logits are read off, after dropout as well.
+    Each token has a state h and a word embedding w, scaled to length sqrt(E); h' and w' are the averages of the other
+    text's, weighted by the likeness of the words. A layer compares [h, h', |h - h'|, h * h', |w - w'|, w * w'] (the
+    first four: Chen et al. 2017, "Enhanced LSTM for natural language inference", formulas 14 and 15). The logits are
+    computed from the weighted averages of these comparisons over either text; the weights are learnt.
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -37,11 +35,10 @@ class AlignedPairHead(ConfiguredLayer):
         self.dense = Linear(2 * size, output_size, deviation, dtype=policy)
 
     def call(self, states, word_embeddings, input_mask, segment_ids, dropout_seed=None):
-        """Scores pairs, float32 [B, output_size]; of a single text the second half of what is compared is 0.
+        """Scores pairs, float32 [B, output_size]; for a single text the average over the second is 0.
 
-        Takes states [B, S, H], word embeddings float [B, S, E] without their positions, the mask int [B, S], or
-        [B, S, S], of which a piece sees itself, segments int [B, S], 0 for the first text and 1 for the second, and a
-        seed int32 [2].
+        Takes states [B, S, H], word embeddings [B, S, E] without positions, the mask int [B, S] or [B, S, S] (whose
+        diagonal counts), segments int [B, S] (0 for the first text, 1 for the second) and a seed int32 [2].
         """
         compare_seed, dense_seed = split_dropout_seed(dropout_seed, 2)
         texts = both_texts(input_mask, segment_ids)
@@ -63,28 +60,24 @@ class AlignedPairHead(ConfiguredLayer):
         return tf.cast(self.dense(dropout(both, self.dropout_prob, dense_seed)), tf.float32)
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
         return {**super().get_config(), **arguments}
 
 
 def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns which pieces are of the first text and which of the second, bool [B, S]; arguments as for the head."""
+    """Returns which tokens belong to the first text and which to the second, bool [B, S] each."""
     mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
     return (mask > 0) & (segment_ids < 1), (mask > 0) & (segment_ids > 0)
 
 
 def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns embeddings [B, S, E] of length sqrt(E), float32, and their `alignment`; texts are bool [B, S]."""
+    """Returns word embeddings scaled to length sqrt(E), float32 [B, S, E], and their `alignment`."""
     words = tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
     return words, alignment(words, is_first, is_second)
 
 
 def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf.Tensor:
-    """Returns how much each piece looks at each one of the other text, float32 [B, S, S]; 0 where there is no other.
-
-    Takes word embeddings float32 [B, S, E], of length sqrt(E), and which pieces are of which text, bool [B, S].
-    """
+    """Returns how much each token looks at each of the other text, float32 [B, S, S]; 0 where there is none."""
     cosines = tf.matmul(words, words, transpose_b=True) / words.shape[-1]
     # LiteRT can't do [:, :, None].
     first_rows, second_rows = tf.expand_dims(is_first, 2), tf.expand_dims(is_second, 2)
@@ -99,6 +92,6 @@ def _averages(weights, values, dtype):
 
 
 def _average(values, logits, is_counted):
-    """Returns the average [B, H] of [B, S, H], weighed by the softmax of [B, S] over what counts; 0 if nothing does."""
+    """Averages [B, S, H] to [B, H], weighted by the softmax of [B, S] over what is counted; 0 if nothing is."""
     weights = tf.where(is_counted, tf.nn.softmax(tf.where(is_counted, logits, _NOWHERE)), 0.0)
     return tf.squeeze(tf.matmul(tf.expand_dims(weights, 1), values), axis=1)

@@ -1,6 +1,7 @@
 """A Transformer block and its two sub-layers, each with its residual connection and LayerNorm.
 
-LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), and what is added to stays as it is.
+LayerNorm comes after the sum (post-LN), or with `norm_position` "pre" before the sub-layer, whose input is added as it
+is (pre-LN).
 """
 
 import tensorflow as tf
@@ -23,10 +24,10 @@ from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, LayerNorm, L
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class SelfAttention(ConfiguredLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); `neighbors` is what query and key begin as.
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2), disentangled with `relative_attention`.
 
-    Queries, keys and values are one product on a CPU or GPU if `is_one_product`, which pays where their kernels are put
-    together less often than they are used. With `relative_attention` it is disentangled.
+    `neighbors` initializes query and key. On a CPU or GPU one product computes queries, keys and values if
+    `is_one_product`, which pays where their kernels are concatenated less often than they are used.
     """
 
     def __init__(
@@ -71,22 +72,12 @@ class SelfAttention(ConfiguredLayer):
         output_attentions=False,
         relative=None,
     ):
-        """Attends.
+        """Attends to [B, S, H] from all positions, or from `output_positions` int [B, P].
 
-        Args:
-            hidden_states: [B, S, H].
-            attention_bias: float32 [B, 1, S] or [B, S, S], added to the scores: 0 where a key may be seen, -10000 where
-                not.
-            dropout_seed: int32 [2], or None.
-            output_positions: int [B, P], which positions to compute; None for all.
-            document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
-            kernel: What computes it; see `choose_kernel`.
-            output_attentions: Whether to return the probabilities, too.
-            relative: What `RelativeEmbeddings` returns, in a model that has them.
-
-        Returns:
-            `compute_dtype` [B, S, H], or [B, P, H]; if asked for, with the probabilities [B, N, S, S], or [B, N, P, S],
-            after dropout.
+        Returns `compute_dtype` [B, S, H] or [B, P, H]; with `output_attentions` also the probabilities after dropout,
+        [B, N, S, S] or [B, N, P, S]. The bias is float32 [B, 1, S] or [B, S, S]: 0 for visible keys, -10000 for others.
+        A position sees only its own document of `document_ids` int32 [B, S]. The seed is int32 [2] or None; `kernel`
+        comes from `choose_kernel`, and `relative` from `RelativeEmbeddings`.
         """
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
         residual = queries = select_positions(hidden_states, output_positions)
@@ -120,7 +111,7 @@ class SelfAttention(ConfiguredLayer):
         return (hidden_states, *probs) if output_attentions else hidden_states
 
     def query_key_value(self, hidden_states):
-        """Returns queries, keys and values of what `call` is given, `compute_dtype` [B, S, H] each."""
+        """Returns queries, keys and values of hidden states as `call` takes them, `compute_dtype` [B, S, H] each."""
         if self._norm_is_first:
             hidden_states = self.layer_norm(hidden_states)
         return [linear(hidden_states) for linear in (self.query, self.key, self.value)]
@@ -128,10 +119,7 @@ class SelfAttention(ConfiguredLayer):
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:
-        """Attends from further positions [B, T, H], int32 `columns` [B, T], to themselves and to all before them.
-
-        Returns what `call` gives for these positions, [B, T, H], and the cache with them.
-        """
+        """Attends from further states [B, T, H], at `columns` int32 [B, T], to all before; returns output and cache."""
         inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
         hidden_size = self._config.hidden_size
         query, key, value = (
@@ -144,12 +132,11 @@ class SelfAttention(ConfiguredLayer):
         return self._add(hidden_states, context), cache
 
     def _add(self, residual, context, dropout_seed=None):
-        """Returns the sub-layer's output: what is made of the context, added to the input."""
         output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, dropout_seed)
         return residual + output if self._norm_is_first else self.layer_norm(residual + output)
 
     def parts(self, kernel: str) -> list[Part]:
-        """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""
+        """Returns the holders of the weights that `call` uses, for `shared_weights.read_once`."""
         of_distances = [] if self.distances is None else self.distances.parts()
         return [*self._projections(kernel).parts(), *of_distances, self.output_dense, self.layer_norm]
 
@@ -160,13 +147,12 @@ class SelfAttention(ConfiguredLayer):
         return self._separate_projections if is_separate else self._plain_projections
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         return {**super().get_config(), "rematerializes": self._rematerializes}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class FeedForward(ConfiguredLayer):
-    """Two linear layers with an activation between them, for each position by itself."""
+    """Two linear layers with an activation in between, applied to each position."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -179,7 +165,7 @@ class FeedForward(ConfiguredLayer):
         self.layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps, dtype=policy)
 
     def call(self, hidden_states, dropout_seed=None):
-        """Transforms each position: [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` int32 [2] or None."""
+        """Maps [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` is int32 [2] or None."""
         if is_compiled_whole():
             return self._transform(hidden_states, dropout_seed)
         # As rows, between whose products and activation nothing stands: where nothing is to be differentiated,
@@ -194,12 +180,11 @@ class FeedForward(ConfiguredLayer):
         return hidden_states + output if self._norm_is_first else self.layer_norm(hidden_states + output)
 
     def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
         return [self.intermediate, self.output_dense, self.layer_norm]
 
 
 class Block:
-    """One application of a block: attention, then the feed-forward network, which other blocks may share."""
+    """One application of a block: attention, then the feed-forward network, either of which other blocks may share."""
 
     def __init__(
         self, attention: SelfAttention, feed_forward: FeedForward, kernel: str, output_attentions: bool = False
@@ -210,14 +195,13 @@ class Block:
         self._output_attentions = output_attentions
 
     def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
         return [*self._attention.parts(self._kernel), *self._feed_forward.parts()]
 
     def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
-        """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
+        """Returns hidden states and, if asked for, attention probabilities; a pure function of its arguments.
 
-        Takes states [B, S, H], `attention_bias`, `document_ids` and `relative` as for `SelfAttention`, a seed int32 [2]
-        or None for each sub-layer, and the weights of `parts`.
+        Takes states [B, S, H], `sees` (`attention_bias`, `document_ids` and `relative` of `SelfAttention`), a seed
+        int32 [2] or None for each sub-layer, and the weights of `parts`.
         """
         attention_seed, feed_forward_seed = seeds
         attention_bias, document_ids, relative = sees

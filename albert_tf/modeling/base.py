@@ -1,4 +1,4 @@
-"""What all models have in common: the config, `from_pretrained`, and what Keras needs to save and export them."""
+"""The base class of all models: the config, `from_pretrained`, and the methods that Keras needs to save and export."""
 
 import os
 
@@ -15,15 +15,7 @@ from albert_tf.modeling.pretrained import describe_loading, find_checkpoint, loa
 class AlbertModel(tf.keras.Model):
     """A model whose weights exist as soon as it does, because the config gives every shape.
 
-    Args:
-        config: Hyper-parameters.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
-        **kwargs: Of `tf.keras.Model`.
-
-    Raises:
-        ValueError: There is no such `remat` or `attention`.
-        InputError: There are no kernels for such a model, and `attention` is "flash".
+    `config`, `remat`, `attention` and further arguments, and errors, are those of `AlbertEncoder`.
     """
 
     _ids_rank = 2  # the number of dimensions of input_ids
@@ -45,12 +37,12 @@ class AlbertModel(tf.keras.Model):
     def from_pretrained(cls, path: str | os.PathLike, verbose: bool = True, **options) -> "AlbertModel":
         """Builds a model with the weights of a run, averaged ones where the run has them.
 
-        What the checkpoint lacks, such as the head of a new task, is initialized as in a new model.
+        Weights that the checkpoint lacks, such as the head of a new task, are initialized as in a new model.
 
         Args:
-            path: The folder of a published model or of a run, of which the checkpoint that did best on held-out data is
-                taken, or a checkpoint's path without extension. The folder must hold albert_config.json.
-            verbose: Whether to print in a sentence what was and what was not in the checkpoint.
+            path: The folder of a published model or of a run, whose best checkpoint on held-out data is taken, or a
+                checkpoint's path without extension. The folder must hold albert_config.json.
+            verbose: Whether to print which weights were in the checkpoint and which were not.
             **options: Of the constructor. `config` replaces the file, and `num_labels` defaults to that of the head in
                 the checkpoint.
 
@@ -71,7 +63,7 @@ class AlbertModel(tf.keras.Model):
 
     @classmethod
     def _complete_options(cls, options, checkpoint, source):
-        """Returns the constructor's options with those that a checkpoint tells."""
+        """Adds to the constructor's options those that a checkpoint tells."""
         return options
 
     def get_config(self):
@@ -81,16 +73,11 @@ class AlbertModel(tf.keras.Model):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        """Builds a model, with new weights, from what `get_config` returned."""
+        """Builds a model with new weights."""
         return cls(**with_albert_config(config))
 
     def summary(self, *args, **kwargs):
-        """Prints layers, the shapes of what they return, and the numbers of their weights.
-
-        Args:
-            *args: Of `tf.keras.Model.summary`.
-            **kwargs: Of `tf.keras.Model.summary`. Keras 2 leaves the shapes out.
-        """
+        """Prints layers, output shapes (not with Keras 2) and numbers of weights, as `tf.keras.Model.summary` does."""
         if hasattr(tf.keras, "Variable"):
             # Keras 3 knows the shapes of layers that were called on symbols, as in a functional model.
             for layer, *inputs in self._layers_with_inputs():
@@ -98,29 +85,24 @@ class AlbertModel(tf.keras.Model):
         super().summary(*args, **kwargs)
 
     def _layers_with_inputs(self):
-        """Returns the layers that a summary shows, each with symbols like what it is called on."""
+        """Returns the layers that a summary shows, each with symbolic inputs."""
         ids = self._symbol(None, dtype="int32")
         # The encoder of every other model.
         return [(self.encoder, {"input_ids": ids}), *self.encoder._layers_with_inputs(), *self._heads_with_inputs()]
 
     def _heads_with_inputs(self):
-        """Returns the heads, as `_layers_with_inputs` does."""
         return []
 
     def _symbol(self, *shape, dtype=None):
-        """Returns what stands for a batch of tensors of a shape, by default in `compute_dtype`."""
         return tf.keras.Input(shape, dtype=dtype or self.compute_dtype)
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
-        """Writes a SavedModel as `tf.keras.Model.export` does.
+        """Writes a SavedModel to a folder; arguments as for `tf.keras.Model.export`.
 
         Args:
-            filepath: A folder.
-            *args: Of `tf.keras.Model.export`.
-            input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask`, `segment_ids` and what else
-                the model needs, int32, of any batch size and length. Keras 2 knows no signatures and exports what the
-                model was called with.
-            **kwargs: Of `tf.keras.Model.export`.
+            input_signature: If None, int32 `input_ids`, `input_mask`, `segment_ids` and whatever else the model needs,
+                of any batch size and length. Keras 2 knows no signatures and exports for the inputs that the model was
+                called with.
         """
         if not hasattr(tf.keras, "Variable"):
             return super().export(filepath, *args, **kwargs)
@@ -130,5 +112,5 @@ class AlbertModel(tf.keras.Model):
         return super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def _input_shapes(self):
-        """Returns the shapes of what an exported model takes, int32, by name."""
+        """Returns the shapes of an exported model's int32 inputs, by name."""
         return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), [None] * self._ids_rank)

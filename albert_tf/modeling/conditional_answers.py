@@ -1,4 +1,4 @@
-"""Where an answer begins, where it ends given its beginning, and whether there is one (original run_squad_v2.py)."""
+"""Question answering whose end depends on the beginning, and which may find no answer (original run_squad_v2.py)."""
 
 import tensorflow as tf
 
@@ -19,7 +19,7 @@ IMPOSSIBLE = -1e30
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class ConditionalAnswerHead(ConfiguredLayer):
-    """Scores first positions, last ones for a given first one, and, with classifier dropout, that nothing answers."""
+    """Scores beginnings, ends given a beginning, and, with classifier dropout, that there is no answer."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -32,10 +32,10 @@ class ConditionalAnswerHead(ConfiguredLayer):
         self.null_kernel = self.add_parameter("null_kernel", [size, 1], deviation)
 
     def call(self, states, start_positions, may_answer, dropout_seed=None):
-        """Returns the logits of first positions, of last ones and of no answer, float32 [B, S], [B, K, S] and [B].
+        """Returns the logits of beginnings [B, S], of ends [B, K, S] and of no answer [B], all float32.
 
-        Takes states [B, S, H], the first positions that last ones are scored for, int [B, K], None for the best one,
-        and where an answer can begin and end, bool [B, S].
+        Takes states [B, S, H], the beginnings whose ends are scored, int [B, K] (None for the best), and where an
+        answer can begin and end, bool [B, S].
         """
         start_logits = self.start_logits(states, may_answer)
         if start_positions is None:
@@ -44,11 +44,9 @@ class ConditionalAnswerHead(ConfiguredLayer):
         return start_logits, end_logits, self.null_logits(states, start_logits, dropout_seed)
 
     def start_logits(self, states, may_answer):
-        """Returns float32 [B, S], how well each position begins the answer; arguments as for `call`."""
         return _masked(self.start(states)[..., 0], may_answer)
 
     def end_logits(self, states, start_positions, may_answer):
-        """Returns float32 [B, K, S], how well each position ends an answer that begins at each of K; as for `call`."""
         kernel, bias = (tf.convert_to_tensor(value) for value in (self.end_transform.kernel, self.end_transform.bias))
         size = states.shape[-1]
         # The product with (state of the position, state of the first position), without holding each pair of them.
@@ -59,7 +57,7 @@ class ConditionalAnswerHead(ConfiguredLayer):
         return _masked(self.end(hidden)[..., 0], may_answer[:, None])
 
     def null_logits(self, states, start_logits, dropout_seed=None):
-        """Returns float32 [B], how much speaks for no answer; `start_logits` float32 [B, S] weigh states [B, S, H]."""
+        """Scores that there is no answer, from [CLS] and the states weighted by `start_logits` float32 [B, S]."""
         weights = tf.cast(tf.nn.softmax(start_logits), states.dtype)
         begin = tf.squeeze(tf.matmul(weights[:, None], states), axis=1)
         hidden = tf.tanh(self.null_transform(tf.concat([begin, states[:, 0]], axis=-1)))
@@ -70,16 +68,10 @@ class ConditionalAnswerHead(ConfiguredLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForConditionalQuestionAnswering(AlbertModel):
-    """Where in the second text an answer begins and ends, or that there is none; the first text is the question.
-
-    Args:
-        config: Hyper-parameters.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
-        **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
+    """The beginning and the end of an answer in the second text, or that there is none; the first is the question.
 
     Raises:
-        InputError: The first piece sees nothing of the text, because the model is causal.
+        InputError: The model is causal, so [CLS] sees nothing of the text.
     """
 
     hf_tag = "question-answering"
@@ -98,18 +90,14 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         self.head = ConditionalAnswerHead(config, dtype=policy)
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores positions for one first position: the given one, or else the one that scores best.
+        """Scores beginnings, and ends for the given beginning or else the best; arguments as for `AlbertEncoder`.
 
         Args:
             inputs: The encoder's, and `start_positions` int [B] in training.
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
 
         Returns:
-            `start_logits` and `end_logits` float32 [B, S], about -1e30 outside [CLS] and the second text, and
-            `null_logits` float32 [B], those that there is no answer.
+            `start_logits` and `end_logits` float32 [B, S], about -1e30 where no answer can be, `null_logits` float32
+            [B] of there being none, and the encoder's outputs if asked for.
         """
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         outputs = self.encoder(
@@ -139,18 +127,17 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         return [*alignment_with_inputs(self.question_alignment, self._symbol), head]
 
     def search(self, inputs, start_n_top: int, end_n_top: int, max_answer_length: int):
-        """Returns the most probable spans of the second text: of some first positions some last ones each.
+        """Returns the most probable spans of the second text: some beginnings, and some ends of each.
 
         Args:
             inputs: The encoder's.
-            start_n_top: Number of first positions K, fewer where a text has fewer positions.
-            end_n_top: Number of last positions M of each.
-            max_answer_length: Longest span, in positions.
+            start_n_top: Number of beginnings K, fewer where a text has fewer positions.
+            end_n_top: Number of ends M of each.
+            max_answer_length: Longest span, in tokens.
 
         Returns:
             `start_positions` int32 and `start_log_probs` float32 [B, K], `end_positions` int32 and `end_log_probs`
-            float32 [B, K, M], and `null_logits` float32 [B]. Where there are too few spans, log-probabilities are
-            about -1e30.
+            float32 [B, K, M], about -1e30 where there are too few spans, and `null_logits` float32 [B].
         """
         encoded = self.encoder(align_question(inputs, self.encoder, self.question_alignment))
         states, may_answer = encoded["sequence_output"], answer_positions(inputs)
@@ -172,7 +159,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
 
 
 def answer_positions(inputs) -> tf.Tensor:
-    """Returns where an answer can begin and end, bool [B, S]: [CLS] and the second text but for its [SEP]."""
+    """Returns where an answer can begin and end, bool [B, S]: at [CLS] and in the second text except for its [SEP]."""
     found = encoder_inputs(inputs)
     mask = found["input_mask"]
     mask = (tf.linalg.diag_part(mask) if mask.shape.rank == 3 else mask) > 0
@@ -186,7 +173,6 @@ def _masked(logits, is_possible):
 
 
 def _top(log_probs, is_possible, count):
-    """Returns the highest values and their positions, at most as many as there are positions."""
     length = log_probs.shape[-1]  # on a TPU it is known, and the count must be as well
     count = tf.minimum(count, tf.shape(log_probs)[-1]) if length is None else min(count, length)
     return tf.math.top_k(_masked(log_probs, is_possible), count)

@@ -1,7 +1,7 @@
-"""Attention that knows how far apart two pieces are, in each layer anew (DeBERTa; He et al. 2021, section 3.1).
+"""Attention that knows the distance of two tokens in every layer (DeBERTa; He et al. 2021, section 3.1).
 
-One table of distances serves all layers. Of each distance a layer makes a key, whose product with a piece's query says
-how much that piece looks so far away (content to position), and a query (position to content).
+All layers share one table of distance embeddings. From each a layer makes a key, whose product with a token's query
+scores looking that far (content to position), and a query for the tokens' keys (position to content).
 """
 
 import typing
@@ -18,7 +18,7 @@ from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm, Linear
 
 
 class RelativePositions(typing.NamedTuple):
-    """Embeddings of the distances that occur in a batch, and which of them belongs to which pair of pieces."""
+    """Embeddings of the distances in a batch, and the index of that of each pair of tokens."""
 
     embeddings: tf.Tensor  # [M, H]
     places: tf.Tensor  # int32 [S, S], from 0 to M - 1, query by key
@@ -26,7 +26,7 @@ class RelativePositions(typing.NamedTuple):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class RelativeEmbeddings(ConfiguredLayer):
-    """The table of distances, with LayerNorm where `norm_rel_ebd` says so."""
+    """The table of distance embeddings, with LayerNorm if `norm_rel_ebd` asks for it."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -37,7 +37,6 @@ class RelativeEmbeddings(ConfiguredLayer):
             self.layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
 
     def call(self, hidden_states):
-        """Returns `RelativePositions` for states [B, S, H]."""
         length = hidden_states.shape[1] or tf.shape(hidden_states)[1]
         first, last, places = places_of_pairs(length, self._config)
         embeddings = tf.convert_to_tensor(self.table)[first : last + 1]
@@ -48,7 +47,7 @@ class RelativeEmbeddings(ConfiguredLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class DistanceProjections(ConfiguredLayer):
-    """What makes queries and keys of distances in one layer; of no weights of its own with `share_att_key`."""
+    """Makes queries and keys of distances in one layer; has no weights of its own with `share_att_key`."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -63,7 +62,7 @@ class DistanceProjections(ConfiguredLayer):
     def project(
         self, relative: RelativePositions, shared: QueryKeyValue | SeparateProjections, dropout_seed: tf.Tensor | None
     ) -> Distances:
-        """Projects the embeddings, after dropout; `shared` are the projections of pieces."""
+        """Projects the embeddings after dropout; `shared` are the projections of tokens."""
         config = self._config
         head_size = config.hidden_size // config.num_attention_heads
         *_, seed = split_dropout_seed(dropout_seed, 3)  # the first two are those of attention
@@ -81,5 +80,4 @@ class DistanceProjections(ConfiguredLayer):
         return Distances(query, key, relative.places)
 
     def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
         return [linear for linear in (self.query, self.key) if linear is not None]

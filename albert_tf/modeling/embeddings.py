@@ -1,4 +1,4 @@
-"""Ids to vectors of the (small) embedding size."""
+"""Embeddings of ids, in the (small) embedding size."""
 
 import tensorflow as tf
 
@@ -12,8 +12,8 @@ from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm
 class AlbertEmbeddings(ConfiguredLayer):
     """Sum of word, segment and position embeddings (paper, section 3.1; original modeling.py).
 
-    With `num_languages` those of languages are added, too (XLM; Conneau and Lample 2019, section 3). The sum is
-    normalised, except with `norm_position` "pre": then every block normalises what it reads.
+    `num_languages` adds those of languages (XLM; Conneau and Lample 2019, section 3). The sum is normalised, except
+    with `norm_position` "pre", where every block normalises its input.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -40,18 +40,10 @@ class AlbertEmbeddings(ConfiguredLayer):
             self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
 
     def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None, language_ids=None):
-        """Looks ids up.
+        """Returns the embeddings after dropout, `compute_dtype` [B, S, E].
 
-        Args:
-            input_ids: int [B, S]; None with `inputs_embeds`.
-            segment_ids: int [B, S].
-            position_ids: int [B, S]; None for 0 to S - 1, or from `position_offset` on; see `AlbertConfig`.
-            inputs_embeds: [B, S, E], to be used in place of word embeddings.
-            dropout_seed: int32 [2], or None.
-            language_ids: int [B, S], less than `num_languages`; None for 0.
-
-        Returns:
-            `compute_dtype` [B, S, E].
+        Ids are int [B, S]; positions default to 0 to S - 1, or with `position_offset` to `positions_of_pieces`, and
+        languages to 0. `inputs_embeds` [B, S, E] replace word embeddings, and the seed is int32 [2] or None.
         """
         embeddings = self.words(input_ids, inputs_embeds)
         if self.token_type_embeddings is not None:
@@ -65,19 +57,19 @@ class AlbertEmbeddings(ConfiguredLayer):
         return dropout(tf.cast(embeddings, self.compute_dtype), self._config.hidden_dropout_prob, dropout_seed)
 
     def _segments(self, segment_ids):
-        """Returns what segments add, float32 [B, S, E], or [E] where all are the same."""
+        """Returns the embeddings of segments, float32 [B, S, E], or [E] where all are the same."""
         table = tf.convert_to_tensor(self.token_type_embeddings)
         if self._config.type_vocab_size == 1:
             return table[0]
         return _rows_of_small_table(segment_ids, table)
 
     def _languages(self, language_ids):
-        """Returns what languages add, float32 [B, S, E], or [E] of the first one."""
+        """Returns the embeddings of languages, float32 [B, S, E], or [E] of the first one."""
         table = tf.convert_to_tensor(self.language_embeddings)
         return table[0] if language_ids is None else _rows_of_small_table(language_ids, table)
 
     def _positions(self, input_ids, segment_ids, position_ids):
-        """Returns what positions add, float32 [B, S, E], or [S, E] where they are 0 to S - 1."""
+        """Returns the embeddings of positions, float32 [B, S, E], or [S, E] where they are the same in all texts."""
         table = tf.convert_to_tensor(self.position_embeddings)
         first = self._config.position_offset
         if position_ids is None and first and input_ids is not None:
@@ -89,7 +81,6 @@ class AlbertEmbeddings(ConfiguredLayer):
         return tf.gather(table, position_ids)
 
     def words(self, input_ids, inputs_embeds=None):
-        """Returns the word embeddings alone, float32 [B, S, E]; arguments as for `call`."""
         if inputs_embeds is None:
             return tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         return tf.cast(inputs_embeds, tf.float32)
@@ -103,7 +94,7 @@ def _rows_of_small_table(ids, table):
 def positions_of_pieces(input_ids: tf.Tensor, position_offset: int) -> tf.Tensor:
     """Returns RoBERTa's positions, int32 [B, S] (`create_position_ids_from_input_ids` of fairseq and transformers).
 
-    [PAD] has the id `position_offset` - 1, and that position too; the first piece has `position_offset`.
+    The id and the position of [PAD] are both `position_offset` - 1; the first token has position `position_offset`.
     """
     pad_id = position_offset - 1
     is_piece = tf.cast(tf.not_equal(input_ids, pad_id), tf.int32)

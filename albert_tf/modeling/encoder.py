@@ -1,4 +1,4 @@
-"""The ALBERT encoder: one block, or one a group, applied again and again."""
+"""The ALBERT encoder: blocks that share weights, applied one after the other."""
 
 import tensorflow as tf
 
@@ -27,15 +27,15 @@ class AlbertEncoder(AlbertModel):
 
     Args:
         config: Hyper-parameters.
-        remat: What the backward pass computes again rather than keep: "none", the "attention" probabilities, or every
+        remat: What the backward pass recomputes to save memory: "none", the "attention" probabilities, or every
             "block". Results are the same.
-        attention: "plain" operations, "flash" kernels (see `choose_kernel`), or "auto": the kernels where they are.
+        attention: "plain" operations, "flash" kernels, or "auto": the kernels where the device and the call allow them.
         embeddings: Those of another model, to share them; None for new ones.
         **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
 
     Raises:
         ValueError: There is no such `remat` or `attention`.
-        InputError: There are no kernels for such a model, and `attention` is "flash".
+        InputError: `attention` is "flash", and there are no kernels for such a model.
     """
 
     _checkpoint_prefix = "encoder/"
@@ -90,23 +90,22 @@ class AlbertEncoder(AlbertModel):
         output_hidden_states=False,
         output_attentions=False,
     ):
-        """Encodes.
+        """Encodes a batch.
 
         Args:
             inputs: Dictionary of `input_ids` int [B, S], or `inputs_embeds` [B, S, E] in place of word embeddings.
-                Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
-                (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
-                one document); `segment_ids` int [B, S] (default 0); `position_ids` int [B, S], less than
+                Optional are `input_mask` int [B, S], 1 for visible keys, or [B, S, S] with a row for each query
+                (default all); `document_ids` int [B, S], where tokens see only their own document (default one
+                document); `segment_ids` int [B, S] (default 0); `position_ids` int [B, S], less than
                 `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on); `language_ids` int [B, S],
-                less than `num_languages` (default 0); and `entity_ids` int [B, S], where a linker of your own has found
-                entities, by their numbers from 1 (default: where their names are found, 0 elsewhere). See
-                `encoder_inputs` for other names.
+                less than `num_languages` (default 0); and `entity_ids` int [B, S], the numbers, from 1, of entities
+                that a linker of your own has found (default: where their names are found, 0 elsewhere). transformers'
+                names `attention_mask`, `token_type_ids` and `langs` are known, too.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
-            output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
-                computes these alone, with the same result (see `output_positions`).
-            output_hidden_states: Whether to return what every block computed.
-            output_attentions: Whether to return the attention probabilities; by plain operations alone.
+            output_positions: int [B, P], the first of them 0, the only ones that the last block computes; None for all.
+            output_hidden_states: Whether to return the output of every block.
+            output_attentions: Whether to return the attention probabilities; only plain operations can.
 
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
@@ -116,9 +115,9 @@ class AlbertEncoder(AlbertModel):
             has P rows for S.
 
         Raises:
-            InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                the config's `longest_sequence`; attention="flash" can't do what is asked; or
-                entities are to be found where they can't.
+            InputError: The dictionary holds an unknown name or lacks one; the sequence is longer than the config's
+                `longest_sequence`; attention="flash" can't do what is asked; or entities are to be found where they
+                can't.
         """
         inputs = encoder_inputs(inputs)
         max_seq_length = inputs["segment_ids"].shape[1]
@@ -169,10 +168,9 @@ class AlbertEncoder(AlbertModel):
         return outputs
 
     def query_key_value(self, hidden_states, number):
-        """Returns queries, keys and values of one application of a block, which are computed anew for it.
+        """Computes queries, keys and values of one application of a block anew.
 
-        Where no gradient and no output depends on what that application and later ones do with them, a graph leaves
-        that out.
+        A graph leaves out that application and later ones where no gradient and no output depends on them.
 
         Args:
             hidden_states: The tuple that `call` returns.
@@ -185,7 +183,7 @@ class AlbertEncoder(AlbertModel):
         return self.attention_layers[attention].query_key_value(hidden_states[number])
 
     def sub_layers_of(self, number):
-        """Returns which of `attention_layers` and of `feed_forward_layers` an application of a block has, two ints."""
+        """Returns the indices in `attention_layers` and `feed_forward_layers` of an application of a block."""
         inner = self.config.inner_group_num
         layer, position = divmod(number, inner)
 
@@ -197,15 +195,15 @@ class AlbertEncoder(AlbertModel):
     def extend(
         self, input_ids: tf.Tensor, columns: tf.Tensor, caches: list[KeyValueCache]
     ) -> tuple[tf.Tensor, list[KeyValueCache]]:
-        """Encodes further pieces of texts whose earlier ones are cached; each sees those before it.
+        """Encodes further tokens of texts whose earlier ones are cached; each sees those before it.
 
         Args:
             input_ids: int32 [B, T].
-            columns: int32 [B, T], the positions of the pieces, counted from 0 whatever the `position_offset`.
-            caches: Of `empty_caches`, or what this method returned.
+            columns: int32 [B, T], the positions of the tokens, counted from 0 whatever the `position_offset`.
+            caches: Of `empty_caches` or of this method.
 
         Returns:
-            The last states of these pieces, [B, T, H] in `compute_dtype`, and the caches with them.
+            The last states of these tokens, [B, T, H] in `compute_dtype`, and the extended caches.
         """
         hidden_states = self._embed(input_ids, tf.zeros_like(input_ids), columns + self.config.position_offset)
         extended = []
@@ -219,7 +217,7 @@ class AlbertEncoder(AlbertModel):
         return hidden_states, extended
 
     def empty_caches(self, batch_size: int, length: int) -> list[KeyValueCache]:
-        """Returns a cache for each application of a block, of so many texts and pieces."""
+        """Returns a cache of `length` tokens for each application of a block."""
         num_heads = self.config.num_attention_heads
         shape = batch_size, num_heads, length, self.config.hidden_size // num_heads
         return [KeyValueCache.empty(shape, self.compute_dtype) for _ in range(self.config.num_blocks)]
@@ -240,7 +238,6 @@ class AlbertEncoder(AlbertModel):
         ]
 
     def _find_entities(self, inputs):
-        """Returns the numbers of entities, int [B, S]; None in a model without."""
         given = inputs.get("entity_ids")
         if self.entity_fusion is None:
             if given is not None:
@@ -256,17 +253,12 @@ class AlbertEncoder(AlbertModel):
         return self.entity_fusion.find(inputs["input_ids"])
 
     def _embed(self, *inputs, **options):
-        """Returns what the first block reads, [B, S, H]; arguments as for `AlbertEmbeddings`."""
         embeddings = self.embeddings(*inputs, **options)
         mapping = self.embedding_hidden_mapping_in
         return embeddings if mapping is None else mapping(embeddings)
 
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
-        """Applies one block after the other: a loop over shared weights would keep more and read more.
-
-        Returns the hidden states before all blocks and after each, and each block's attention probabilities if asked
-        for.
-        """
+        """Returns all hidden states and, if asked for, attention probabilities; a loop would keep and read more."""
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)
         for number, block in enumerate(blocks):
@@ -285,16 +277,14 @@ class AlbertEncoder(AlbertModel):
         return hidden_states, attentions
 
     def _block(self, number, kernel, output_attentions):
-        """Returns a block by its number."""
         return Block(*self._sub_layers(number), kernel, output_attentions)
 
     def _sub_layers(self, number):
-        """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
         attention, feed_forward = self.sub_layers_of(number)
         return self.attention_layers[attention], self.feed_forward_layers[feed_forward]
 
 
 def _attention_bias(input_mask):
-    """Returns float32 [B, 1, S] or [B, S, S]: 0 where a key may be seen, and a large negative number where not."""
+    """Returns float32 [B, 1, S] or [B, S, S]: 0 for visible keys, and a large negative number for others."""
     rows = input_mask[:, None] if input_mask.shape.rank == 2 else input_mask
     return (1.0 - tf.cast(rows, tf.float32)) * HIDDEN_SCORE

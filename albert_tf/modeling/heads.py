@@ -1,4 +1,4 @@
-"""What turns encoder output into logits. Logits are float32 whatever the encoder computes in."""
+"""Heads that turn the encoder's output into logits, which are float32 whatever the encoder computes in."""
 
 import tensorflow as tf
 
@@ -16,10 +16,9 @@ _DENSE_ACTIVATIONS = {
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class MaskedLMHead(ConfiguredLayer):
-    """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
+    """Predicts tokens with the embedding table itself (original run_pretraining.py).
 
-    With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT); with
-    "tied_bias" it has the bias alone (XLM).
+    `language_model_head` "tied" leaves nothing but the table (GPT), and "tied_bias" the table and a bias (XLM).
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -34,7 +33,7 @@ class MaskedLMHead(ConfiguredLayer):
             self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
-        """Scores every piece of the table [V, E] at positions [B, P], float32 [B, P, V], or of all states [B, S, H]."""
+        """Scores all V tokens at positions [B, P], float32 [B, P, V], or at all of [B, S, H]; the table is [V, E]."""
         if masked_lm_positions is not None:
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
@@ -50,8 +49,7 @@ class MaskedLMHead(ConfiguredLayer):
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
         """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
-        Takes states [B, P, H] at the masked positions, the table float32 [V, E], labels int32 and weights float32
-        [B, P].
+        Takes states [B, P, H] at masked positions, the table float32 [V, E], labels int32 and weights float32 [B, P].
         """
         states = self.states(sequence_output)
         return tied_cross_entropy(
@@ -63,7 +61,7 @@ class MaskedLMHead(ConfiguredLayer):
         )
 
     def bias(self):
-        """Returns the bias of each piece, float32 [V]; zeros where there is none."""
+        """Returns the bias of each token, float32 [V]; zeros where there is none."""
         if self.output_bias is None:
             return tf.zeros([self._config.vocab_size])
         return tf.convert_to_tensor(self.output_bias)
@@ -71,7 +69,7 @@ class MaskedLMHead(ConfiguredLayer):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class OutputHead(ConfiguredLayer):
-    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction."""
+    """Dropout and a linear layer, the head of most fine-tuning tasks and of sentence order prediction."""
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
         super().__init__(config, **kwargs)
@@ -80,21 +78,20 @@ class OutputHead(ConfiguredLayer):
         self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, dropout_seed=None):
-        """Maps [..., H] to float32 [..., output_size]; `dropout_seed` int32 [2] or None."""
+        """Maps [..., H] to float32 [..., output_size]."""
         return tf.cast(self.dense(dropout(inputs, self.dropout_prob, dropout_seed)), tf.float32)
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
         return {**super().get_config(), **arguments}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class DenseOutputHead(OutputHead):
-    """A layer of its own before the linear one, on the state of [CLS]: how families without a pooler read a text.
+    """A dense layer before the linear one, on the state of [CLS]: for families without a pooler.
 
-    Its activation is what `classification_head` names. RoBERTa's and ELECTRA's drop out before that layer and after,
-    DistilBERT's after it alone (`*ClassificationHead` of transformers).
+    `classification_head` names its activation. RoBERTa's and ELECTRA's have dropout before and after that layer,
+    DistilBERT's only after (`*ClassificationHead` of transformers).
     """
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
@@ -104,7 +101,6 @@ class DenseOutputHead(OutputHead):
         self.activation = _DENSE_ACTIVATIONS[config.classification_head]
 
     def call(self, inputs, dropout_seed=None):
-        """Maps [..., H] to float32 [..., output_size]; `dropout_seed` int32 [2] or None."""
         first_seed, second_seed = split_dropout_seed(dropout_seed, 2)
         if self._config.classification_head != "dense_relu":
             inputs = dropout(inputs, self.dropout_prob, first_seed)
@@ -112,9 +108,9 @@ class DenseOutputHead(OutputHead):
 
 
 def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
-    """Returns the average over the pieces of a text, [B, H] in the dtype of `sequence_output`; computed in float32.
+    """Returns the average over the tokens of a text, [B, H] in the dtype of `sequence_output`, computed in float32.
 
-    The mask is 1 for pieces and 0 for padding, [B, S], or [B, S, S], of which a piece sees itself; None for all 1.
+    The mask is 1 for tokens and 0 for padding, [B, S], or [B, S, S], whose diagonal counts; None for all 1.
     """
     states = tf.cast(sequence_output, tf.float32)
     if input_mask is None:

@@ -1,7 +1,7 @@
-"""What weights are learnt from, where from random numbers a small model would learn nothing for thousands of steps.
+"""Initial weights for small models, which from random ones learn nothing for thousands of steps.
 
-A masked piece is guessed from its neighbours. From random weights a model has to find out first which positions are
-neighbours, and then to look at them; until then it knows little but how frequent pieces are.
+A masked token is guessed from its neighbours, and a model with random weights first has to find out which positions are
+neighbours, and to look at them.
 """
 
 import dataclasses
@@ -22,15 +22,15 @@ _HIGHEST_SCORE = 16.0
 def residual_range(config: AlbertConfig) -> float:
     """Returns the standard deviation of weights whose product is added to a block's input.
 
-    Without LayerNorm after each sum, what L applications of two sub-layers add would grow with sqrt(2 L) (Radford et
-    al. 2019, section 2.3).
+    Without LayerNorm after each sum, the additions of L applications of two sub-layers would grow with sqrt(2 L)
+    (Radford et al. 2019, section 2.3).
     """
     scale = 1.0 if config.norm_position == "post" else (2 * config.num_blocks) ** -0.5
     return config.initializer_range * scale
 
 
 def sinusoidal_positions(shape: list[int], dtype: str = "float32") -> tf.Tensor:
-    """Returns a table [P, E] of position embeddings to learn from: sines and cosines of E / 2 wavelengths.
+    """Returns an initial table [P, E] of position embeddings: sines and cosines of E / 2 wavelengths.
 
     Neighbours are alike, and one linear map leads from every position to the one before it (Vaswani et al. 2017,
     section 3.5, whose waves are longer).
@@ -49,31 +49,26 @@ def _frequencies(size):
 
 @dataclasses.dataclass(frozen=True)
 class NeighborAttention:
-    """Kernels of blocks whose heads look at neighbours: the one before, the one after, the second before...
+    """Initial kernels of blocks whose heads look at neighbours: the one before, the one after, the second before...
 
-    With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose
-    query turns them by r times an offset, and whose key leaves them as they are, gives position s the score
-    sum(cos(r (t + offset - s))), which is highest where s = t + offset. Query and key undo the projection to the hidden
-    size first, which is why it is drawn here; the waves outlast the residual connections of a few blocks. A hidden size
-    below E, such as that of ELECTRA's generator, has the waves that heads read, and less of all else.
-
-    Attributes:
-        projection: float32 [E, H], random, of hidden states as large as LayerNorm makes them in every later block, so
-            that scores are as large there; None where E equals H and there is none.
-        query: float32 [H, H]; random for heads after the eighth.
-        key: float32 [H, H].
+    With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose query
+    turns them by r times an offset, and whose key leaves them as they are, scores position s as the sum of cos(r (t +
+    offset - s)), which is highest where s = t + offset. Query and key first undo the projection to the hidden size,
+    which is therefore drawn here; the waves outlast the residual connections of a few blocks. A hidden size below E,
+    such as that of ELECTRA's generator, holds the waves that heads read, and less of all else.
     """
 
-    projection: np.ndarray | None
-    query: np.ndarray
-    key: np.ndarray
+    # Random, scaled so that hidden states are as large as after LayerNorm; None where E is H.
+    projection: np.ndarray | None  # float32 [E, H]
+    query: np.ndarray  # float32 [H, H]; random for heads after the eighth
+    key: np.ndarray  # likewise
 
     @classmethod
     def draw(cls, config: AlbertConfig) -> list["NeighborAttention"]:
-        """Draws what is random, from NumPy's seed, which `tf.keras.utils.set_random_seed` sets.
+        """Draws the random parts from NumPy's seed, which `tf.keras.utils.set_random_seed` sets.
 
-        Positions must be sinusoidal. Returns what blocks begin as in turn: four heads or more do the same in every
-        block, and fewer go on with the next neighbours, until four of these are looked at.
+        Positions must be sinusoidal. Blocks take the results in turn: four heads or more do the same in every block,
+        and fewer go on with the next neighbours, until four of these are looked at.
         """
         embedding_size, hidden_size = config.embedding_size, config.hidden_size
         head_size = hidden_size // config.num_attention_heads
@@ -108,7 +103,7 @@ def _draw_projection(config, num_waves):
 
 
 def _draw(shape, config):
-    """Draws as Keras's `TruncatedNormal` does, but in NumPy, so that a model can be built inside a graph, too."""
+    """Draws as Keras's `TruncatedNormal` does, but in NumPy, so that a model can also be built inside a graph."""
     values = np.random.normal(size=shape)
     while np.any(is_far := abs(values) > 2):
         values[is_far] = np.random.normal(size=is_far.sum())
@@ -116,7 +111,6 @@ def _draw(shape, config):
 
 
 def _wave_scale(config, num_waves, head_size):
-    """Returns what query and key are multiplied by, so that a head's highest score is as chosen."""
     other_variance = 2 * _TRUNCATED_NORMAL_VARIANCE * config.initializer_range**2  # pieces and segments
     wave_variance = _SINUSOID_STDDEV**2 / (_SINUSOID_STDDEV**2 + other_variance)  # after LayerNorm, of a sine
     return np.sqrt(_HIGHEST_SCORE * np.sqrt(head_size) / (2 * num_waves * wave_variance))

@@ -1,4 +1,4 @@
-"""The dictionary that every model takes."""
+"""The dictionary of inputs of every model."""
 
 import collections.abc
 
@@ -20,7 +20,7 @@ ENCODER_INPUTS = (
 # Hugging Face's names of the same.
 _ALIASES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids", "langs": "language_ids"}
 
-# What else a training batch holds. The encoder ignores it, so that a step can pass on a batch as it is.
+# Other features of training batches. The encoder ignores them, so that a step can pass on a batch as it is.
 _OTHER_NAMES = (
     "masked_lm_positions",
     "masked_lm_ids",
@@ -42,19 +42,13 @@ _OTHER_NAMES = (
 
 
 def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Returns what the encoder reads of a dictionary, under our names and with defaults.
+    """Returns the encoder's inputs under the names in `ENCODER_INPUTS`, with defaults for mask (1) and segments (0).
 
-    Args:
-        inputs: `input_ids` or `inputs_embeds`; optional are `input_mask` or `attention_mask`, `document_ids`,
-            `segment_ids` or `token_type_ids`, `position_ids`, `language_ids` or `langs`, and `entity_ids`. None counts
-            as not given. May also hold the labels and weights of training batches.
-
-    Returns:
-        The values that are given, under the names in `ENCODER_INPUTS`; `input_mask` (1) and `segment_ids` (0) always.
+    `inputs` may hold transformers' names, labels and weights of training batches, and None for what is not given.
 
     Raises:
-        InputError: A name is unknown, both names of one input are given, there are no `input_ids` or `inputs_embeds` or
-            both, or the shape of `input_mask` or `document_ids` is none of theirs.
+        InputError: A name is unknown, both names of one input are given, neither or both of `input_ids` and
+            `inputs_embeds` are, or `input_mask` or `document_ids` has a wrong shape.
     """
     found = known_inputs(inputs)
     mask = found.get("input_mask")
@@ -74,7 +68,7 @@ def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str,
 
 
 def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Returns what is given of `ENCODER_INPUTS`, under these names; adds nothing to a graph. See `encoder_inputs`."""
+    """Returns the given inputs under the names in `ENCODER_INPUTS`, without adding anything to a graph."""
     unknown = [name for name in inputs if name not in (*ENCODER_INPUTS, *_ALIASES, *_OTHER_NAMES)]
     if unknown:
         raise InputError(

@@ -1,8 +1,7 @@
-"""The small parts that every block is made of.
+"""The small parts of every block, written against the API that Keras 3 and Keras 2 share.
 
-They are written against the API that Keras 3 and Keras 2 share. Variables are float32; `compute_dtype`, from the Keras
-dtype policy, is what matrix products run in. Keras's own casting is off, because it would also cast what must stay in
-float32: LayerNorm, softmax and the logits.
+Variables are float32; matrix products run in `compute_dtype`, from the Keras dtype policy. Keras's own casting is off,
+because it would also cast LayerNorm, softmax and the logits, which must stay in float32.
 """
 
 import collections.abc
@@ -46,14 +45,13 @@ class AlbertLayer(tf.keras.layers.Layer):
         return self.add_weight(name=name, shape=shape, initializer=initializer, dtype="float32", **_NO_AUTOCAST)
 
     def add_constant(self, name: str, shape: list[int], dtype: str = "float32"):
-        """Adds what is saved with the weights and never learnt; zeros until it is assigned."""
+        """Adds a variable that is saved with the weights but not trainable; zeros until it is assigned."""
         return self.add_weight(
             name=name, shape=shape, initializer="zeros", dtype=dtype, trainable=False, **_NO_AUTOCAST
         )
 
     @classmethod
     def from_config(cls, config):
-        """Builds a layer from what `get_config` returned."""
         return cls(**with_albert_config(config))
 
 
@@ -65,7 +63,6 @@ class ConfiguredLayer(AlbertLayer):
         self._config = config
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         return {**super().get_config(), "config": self._config.to_dict()}
 
 
@@ -76,10 +73,10 @@ def with_albert_config(config: dict) -> dict:
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class Linear(AlbertLayer):
-    """inputs [..., input_size] to [..., output_size] in `compute_dtype`: a matrix product and a bias.
+    """Maps [..., input_size] to [..., output_size] in `compute_dtype`: a matrix product and a bias.
 
-    The kernel begins as the float32 [input_size, output_size] that is given, or as a truncated normal, whose standard
-    deviation is `initializer_range`; the bias is zero.
+    The kernel begins as the given float32 [input_size, output_size], or as a truncated normal with the standard
+    deviation `initializer_range`; the bias begins as zeros.
     """
 
     def __init__(
@@ -97,21 +94,19 @@ class Linear(AlbertLayer):
         self.bias = self.add_parameter("bias", [output_size], "zeros")
 
     def read_weights(self) -> dict[str, tf.Tensor]:
-        """Returns the weights, float32."""
         return {name: tf.convert_to_tensor(getattr(self, name)) for name in ("kernel", "bias")}
 
     def call(self, inputs):
         return linear(inputs, **weights_of(self), dtype=self.compute_dtype)
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         input_size, output_size = self.kernel.shape
         sizes = {"input_size": input_size, "output_size": output_size}
         return {**super().get_config(), **sizes, "initializer_range": self._initializer_range}
 
 
 def _constant(values):
-    """Returns an initializer; unlike Keras's `Constant`, it takes an array."""
+    """Returns an initializer that, unlike Keras's `Constant`, takes an array."""
     return lambda shape, dtype: tf.constant(values, dtype, shape)
 
 
@@ -126,22 +121,19 @@ class LayerNorm(AlbertLayer):
         self.beta = self.add_parameter("beta", [size], "zeros")
 
     def read_weights(self) -> dict[str, tf.Tensor]:
-        """Returns the weights, float32."""
         return {name: tf.convert_to_tensor(getattr(self, name)) for name in ("gamma", "beta")}
 
     def call(self, inputs):
         return layer_norm(inputs, **weights_of(self), epsilon=self.epsilon, dtype=self.compute_dtype)
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         return {**super().get_config(), "size": self.gamma.shape[0], "epsilon": self.epsilon}
 
 
 def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:
-    """Returns the TensorFlow variables of a layer under the path of attributes that leads to them.
+    """Returns TensorFlow's variables by attribute path, such as "encoder/attention_layers/0/query/kernel".
 
-    For instance "encoder/attention_layers/0/query/kernel". The names follow from our code alone, so that checkpoints
-    don't depend on the version of Keras.
+    The names follow from our code alone, so that checkpoints don't depend on the version of Keras.
     """
     keras_variable = getattr(tf.keras, "Variable", None)  # Keras 3 wraps TensorFlow's variables
     found = {}

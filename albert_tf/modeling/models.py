@@ -1,6 +1,6 @@
-"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs (`encoder_inputs`).
+"""The encoder with the heads of each use.
 
-Every `call` also takes `output_hidden_states` and `output_attentions`, which add the encoder's to the outputs.
+Every `call` takes `output_hidden_states` and `output_attentions`, which add those of the encoder to the outputs.
 """
 
 import tensorflow as tf
@@ -28,15 +28,7 @@ from albert_tf.modeling.question_alignment import align_question, alignment_with
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForPreTraining(AlbertModel):
-    """Masked language model and sentence order prediction.
-
-    Args:
-        config: Hyper-parameters.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
-        embeddings: As for `AlbertEncoder`.
-        **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
-    """
+    """Masked language model and sentence order prediction. Arguments as for `AlbertEncoder`."""
 
     hf_tag = "fill-mask"  # what Hugging Face calls what it is for
 
@@ -66,19 +58,15 @@ class AlbertForPreTraining(AlbertModel):
         output_hidden_states=False,
         output_attentions=False,
     ):
-        """Scores masked pieces and the order of the segments.
+        """Scores masked tokens and the order of the segments; arguments as for `AlbertEncoder`.
 
         Args:
             inputs: The encoder's, and `masked_lm_positions` int [B, P] (every position if it is left out).
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
 
         Returns:
             The encoder's outputs, `masked_lm_logits` float32 [B, P, V] and, of models with a pooler,
             `sentence_order_logits` float32 [B, 2], whose class 1 means swapped. Without positions the logits at i are
-            of the piece there, or in models of `is_causal` of the next.
+            of the token there, or in models of `is_causal` of the next.
         """
         outputs = self.encoder(
             inputs,
@@ -109,8 +97,6 @@ class AlbertForPreTraining(AlbertModel):
 
 
 class _AlbertWithOutputHead(AlbertModel):
-    """The encoder and one head, for fine-tuning."""
-
     def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
@@ -137,7 +123,7 @@ class _AlbertWithOutputHead(AlbertModel):
         return DenseOutputHead if self._has_own_layer else OutputHead
 
     def _encode(self, inputs, training, dropout_seed, head_inputs=(), **wanted):
-        """Returns {"logits": float32 [..., output_size]}, and what else is wanted; the head reads `head_inputs` too."""
+        """Returns `logits` float32 [..., output_size] and what else is wanted; the head also reads `head_inputs`."""
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         inputs = known_inputs(inputs)
         positions, needs_all = self._positions_read(inputs), any(wanted.values())
@@ -154,7 +140,7 @@ class _AlbertWithOutputHead(AlbertModel):
         return {"logits": self._logits(inputs, outputs, head_inputs, head_seed), **others}
 
     def _positions_read(self, inputs):
-        """Returns the positions of which the head reads states, int32 [B, P]; None for all."""
+        """Returns the positions whose states the head reads, int32 [B, P]; None for all."""
         given = next(iter(inputs.values()))
         if self._pooling == "first":
             return first_position(given)
@@ -182,8 +168,6 @@ class _AlbertWithOutputHead(AlbertModel):
 
 
 class _AlbertWithLabels(_AlbertWithOutputHead):
-    """A model whose head has an output for each label."""
-
     def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
         super().__init__(config, num_labels, **kwargs)
         self._num_labels = num_labels
@@ -193,7 +177,6 @@ class _AlbertWithLabels(_AlbertWithOutputHead):
         return options if "num_labels" in options else {**options, "num_labels": read_num_labels(checkpoint, source)}
 
     def get_config(self):
-        """Returns the constructor's arguments, the config as a dictionary."""
         return {**super().get_config(), "num_labels": self._num_labels}
 
 
@@ -201,26 +184,18 @@ class _AlbertWithLabels(_AlbertWithOutputHead):
 class AlbertForSequenceClassification(_AlbertWithLabels):
     """A label, or with one output a score, for a text or pair.
 
-    Args:
-        config: Hyper-parameters.
-        num_labels: Number of labels.
-        **kwargs: As for `AlbertEncoder`.
+    Raises:
+        InputError: `classifier_pooling` is "first" in a causal model, or in one that lacks the pooler which
+            `classification_head` "pooled" reads.
     """
 
     hf_tag = "text-classification"
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores the labels of each text or pair.
-
-        Args:
-            inputs: The encoder's.
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
+        """Scores the labels of each text or pair; arguments as for `AlbertEncoder`.
 
         Returns:
-            A dictionary of `logits` float32 [B, num_labels].
+            `logits` float32 [B, num_labels], and the encoder's `hidden_states` and `attentions` if asked for.
         """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         return self._encode(inputs, training, dropout_seed, **wanted)
@@ -228,13 +203,7 @@ class AlbertForSequenceClassification(_AlbertWithLabels):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForTokenClassification(_AlbertWithLabels):
-    """A label for each piece.
-
-    Args:
-        config: Hyper-parameters.
-        num_labels: Number of labels.
-        **kwargs: As for `AlbertEncoder`.
-    """
+    """A label for each token."""
 
     hf_tag = "token-classification"
     reads_pooler = False
@@ -243,20 +212,17 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         return CharacterTagHead if self.config.character_ngrams else OutputHead
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores the labels of each piece.
+        """Scores the labels of each token; arguments as for `AlbertEncoder`.
 
         Args:
-            inputs: The encoder's; and with `character_ngrams`, `characters` int32 [B, S, 2, 5]; see `CharacterTagHead`.
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
+            inputs: The encoder's, and with `character_ngrams` `characters` int32 [B, S, 2, 5], the five code points
+                around a word's first character and around its last one.
 
         Returns:
-            A dictionary of `logits` float32 [B, S, num_labels].
+            `logits` float32 [B, S, num_labels], and the encoder's `hidden_states` and `attentions` if asked for.
 
         Raises:
-            InputError: There are no `characters`, and the head reads them.
+            InputError: The head reads `characters`, and there are none.
         """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         head_inputs = ()
@@ -279,12 +245,7 @@ class AlbertForTokenClassification(_AlbertWithLabels):
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForQuestionAnswering(_AlbertWithOutputHead):
-    """Where in the text an answer begins and ends (the head of the original run_squad_v1.py).
-
-    Args:
-        config: Hyper-parameters.
-        **kwargs: As for `AlbertEncoder`.
-    """
+    """Where in the text an answer begins and ends (original run_squad_v1.py)."""
 
     hf_tag = "question-answering"
     reads_pooler = False
@@ -294,17 +255,10 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         self.question_alignment = make_question_alignment(config, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores each piece as the first and as the last of the answer.
-
-        Args:
-            inputs: The encoder's.
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
+        """Scores each token as the first and as the last of the answer; arguments as for `AlbertEncoder`.
 
         Returns:
-            A dictionary of `start_logits` and `end_logits`, float32 [B, S].
+            `start_logits` and `end_logits` float32 [B, S], and the encoder's outputs if asked for.
         """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         inputs = align_question(inputs, self.encoder, self.question_alignment)
@@ -320,9 +274,8 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
 class AlbertForMultipleChoice(_AlbertWithOutputHead):
     """Which of several texts fits (original run_race.py).
 
-    Args:
-        config: Hyper-parameters.
-        **kwargs: As for `AlbertEncoder`.
+    Raises:
+        InputError: As for `AlbertForSequenceClassification`.
     """
 
     hf_tag = "multiple-choice"
@@ -332,17 +285,13 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         super().__init__(config, 1, **kwargs)
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores each choice by itself.
+        """Scores each choice by itself; arguments as for `AlbertEncoder`.
 
         Args:
             inputs: The encoder's with a second axis, [B, choices, ...].
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
 
         Returns:
-            A dictionary of `logits` float32 [B, choices]; hidden states and attentions are those of B choices texts.
+            `logits` float32 [B, choices]; if asked for, `hidden_states` and `attentions` of B * choices texts.
         """
         inputs = known_inputs(inputs)
         first = next(iter(inputs.values()))
@@ -355,6 +304,5 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
 
 
 def _merge_first_axes(values):
-    """Returns [B, choices, ...] as [B choices, ...]."""
     rest = [size or tf.shape(values)[2 + axis] for axis, size in enumerate(values.shape[2:])]
     return tf.reshape(values, [-1, *rest])

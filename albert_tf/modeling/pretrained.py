@@ -1,4 +1,4 @@
-"""Starting from weights that were trained before."""
+"""Weights, config and names of a checkpoint that a model starts from."""
 
 import collections.abc
 import os
@@ -29,7 +29,7 @@ from albert_tf.json_types import check_types
 CONFIG_FILE = "albert_config.json"
 # Beside a checkpoint: the names of its variables that are as random as they began, if there are any.
 UNTRAINED_FILE, UNTRAINED = "untrained.json", "untrained"
-# What the names of the variables begin with that a task adds to the encoder.
+# The beginning of the names of variables that a task adds to the encoder.
 HEAD = "head/"
 _HEAD_BIAS = f"{MODEL_PREFIX}{HEAD}dense/bias"
 
@@ -41,24 +41,14 @@ def load_weights(
     is_to_learn: bool = False,
     adapt: collections.abc.Callable[[str, np.ndarray], np.ndarray] | None = None,
 ) -> tuple[list[str], list[str], list[str]]:
-    """Assigns those variables that a checkpoint of ours also has.
+    """Assigns variables from a checkpoint of ours, averaged weights (`AdamW.averages`) where it has them.
 
-    Where the checkpoint holds averaged weights (`AdamW.averages`), they are taken.
+    With `is_to_learn`, never-trained variables, and a head of another shape, which was trained for another task, are
+    left out. `adapt` maps a variable's name and its values in the checkpoint to those to assign.
 
-    Args:
-        init_checkpoint: A checkpoint's path without extension, or a folder; see `resolve_checkpoint`.
-        variables: Variables to assign, by name.
-        source: What asks for it; errors begin with it.
-        is_to_learn: Whether the model is to be trained. Then what can't help it is left out: a head of another shape,
-            which was trained for another task, and what was never trained.
-        adapt: Given a variable's name and its values in the checkpoint, returns those that it is to have.
-
-    Returns:
-        The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
-        does not have. What is left out is among both of the latter.
-
-    Raises:
-        InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
+    Returns the names that were loaded, those that were not in the checkpoint, and those that only the checkpoint has;
+    variables that are left out are among both of the latter. An InputError, beginning with `source`, if there is no
+    checkpoint, or it can't be read, has none of the variables, other shapes, or values that are not finite.
     """
     path = find_checkpoint(init_checkpoint, source)
     reader = CheckpointReader(path)
@@ -115,7 +105,7 @@ def read_untrained(checkpoint: str) -> set[str]:
 
 
 def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
-    """Returns what a folder says of lengths and vectors: maybe "pooling", "normalize" and "max_seq_length"."""
+    """Returns a folder's settings of vectors: "pooling", "normalize" and "max_seq_length", if it has them."""
     path = os.path.join(folder, ENCODER_FILE)
     if not gfile_for(folder).exists(path):
         return {}
@@ -124,10 +114,7 @@ def read_encoder_settings(folder: str) -> dict[str, typing.Any]:
 
 
 def find_checkpoint(path: str, source: str) -> str:
-    """Returns the checkpoint that a path names: itself, or of a folder the best or newest; see `resolve_checkpoint`.
-
-    Warns where the folder's training was stopped before its end; errors begin with `source`.
-    """
+    """Returns the checkpoint at a path, or a folder's best or newest; warns where training was not finished."""
     found = resolve_checkpoint(path)
     if found is None:
         refuse_trials(path)
@@ -138,7 +125,7 @@ def find_checkpoint(path: str, source: str) -> str:
 
 
 def read_config(path: str, source: str) -> AlbertConfig:
-    """Returns the config in the folder of a checkpoint, which may be given in its place; errors begin with `source`."""
+    """Returns the config beside a checkpoint, or in a folder; errors begin with `source`."""
     file = find_beside_checkpoint(path, CONFIG_FILE)
     if file is None:
         folder = checkpoint_folder(path)
@@ -149,7 +136,7 @@ def read_config(path: str, source: str) -> AlbertConfig:
 
 
 def read_num_labels(path: str, source: str) -> int:
-    """Returns the number of outputs of the head in a checkpoint; errors begin with `source`."""
+    """Returns the number of outputs of a checkpoint's head; errors begin with `source`."""
     shapes = CheckpointReader(path).shapes
     if _HEAD_BIAS not in shapes:
         raise InputError(f"{source}: {path} has no head that shows the number of labels; pass num_labels")
@@ -157,7 +144,7 @@ def read_num_labels(path: str, source: str) -> int:
 
 
 def describe_loading(path: str, loaded: list[str], missing: list[str], unused: list[str]) -> str:
-    """Returns in a sentence what `load_weights` found in a checkpoint."""
+    """Describes the results of `load_weights` in a sentence."""
     averaged = any(name.startswith(AVERAGES_PREFIX) for name in CheckpointReader(path).shapes)
     text = f"{len(loaded)} variables{' (averaged weights)' if averaged else ''} from {path}"
     text += f", newly initialized: {list_parts(missing)}" if missing else ""

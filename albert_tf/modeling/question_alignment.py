@@ -1,8 +1,4 @@
-"""Tells each piece of a text what is most like it in the question, before anything is encoded.
-
-An answer stands beside what the question asks about. Small models don't learn from a few thousand questions to look for
-that by themselves: see docs/question_answering.md.
-"""
+"""Tells each token of a text its likeness in the question, before anything is encoded (docs/question_answering.md)."""
 
 import tensorflow as tf
 
@@ -15,12 +11,12 @@ from albert_tf.modeling.layers import ConfiguredLayer, Linear
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class QuestionAlignment(ConfiguredLayer):
-    """Adds to a piece's word embedding w what a linear layer reads off it and the other text's words that are like it.
+    """Adds to a token's word embedding w a linear function of it and of the other text's similar words.
 
-    These words, averaged by how alike they are, are w' (the "aligned question embedding" of Chen et al. 2017, "Reading
-    Wikipedia to answer open-domain questions", section 3.2, with cosines for its learnt projection). The layer reads
-    [w', |w - w'|, w * w'], all of length sqrt(E), begins with zeros, so that a pre-trained encoder first sees what it
-    knows, and its output is in units of the root mean square of w.
+    These words, averaged by likeness, are w' (the "aligned question embedding" of Chen et al. 2017, "Reading Wikipedia
+    to answer open-domain questions", section 3.2, with cosines for its learnt projection). The layer's input is [w', |w
+    - w'|, w * w'], all of length sqrt(E). Its kernel begins with zeros, so that a pre-trained encoder first sees the
+    embeddings that it knows; its output is in units of the root mean square of w.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
@@ -30,7 +26,7 @@ class QuestionAlignment(ConfiguredLayer):
         self.mix = Linear(3 * size, size, config.initializer_range, kernel, dtype=kwargs.get("dtype"))
 
     def call(self, word_embeddings, input_mask, segment_ids):
-        """Returns what to encode in place of embeddings, float32 [B, S, E]; segment 0 is the question, 1 the text."""
+        """Returns the embeddings to encode, float32 [B, S, E]; segment 0 is the question, 1 the text."""
         words, weights = align_words(word_embeddings, *both_texts(input_mask, segment_ids))
         aligned = tf.matmul(weights, words)
         mixed = self.mix(tf.concat([aligned, tf.abs(words - aligned), words * aligned], axis=-1))
@@ -39,12 +35,12 @@ class QuestionAlignment(ConfiguredLayer):
 
 
 def make_question_alignment(config: AlbertConfig, **kwargs) -> QuestionAlignment | None:
-    """Returns the layer where the config asks for it; keyword arguments are a layer's."""
+    """Returns the layer if the config asks for it; keyword arguments are a layer's."""
     return QuestionAlignment(config, **kwargs) if config.question_alignment == "words" else None
 
 
 def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlignment | None) -> dict:
-    """Returns a model's inputs, with aligned embeddings in place of ids where there is a layer for it."""
+    """Returns a model's inputs, with aligned embeddings in place of ids if there is a layer for it."""
     inputs = known_inputs(inputs)
     if alignment is None:
         return inputs
@@ -56,7 +52,7 @@ def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlig
 
 
 def alignment_with_inputs(alignment: QuestionAlignment | None, symbol) -> list[tuple]:
-    """Returns the layer, if any, and symbols like what it is called on, as `AlbertModel` needs for a summary."""
+    """Returns the layer, if any, with symbolic inputs, for a summary."""
     if alignment is None:
         return []
     ids = symbol(None, dtype="int32")

@@ -1,4 +1,4 @@
-"""ELECTRA's two models: one that fills masks in, and one that tells which pieces it put there (Clark et al. 2020)."""
+"""ELECTRA's discriminator, and the config of its generator (Clark et al. 2020)."""
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ _ROUNDING = 0.05
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class ReplacedTokenHead(ConfiguredLayer):
-    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra)."""
+    """Scores whether each token was replaced (`get_discriminator_output` of google-research/electra)."""
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -26,20 +26,15 @@ class ReplacedTokenHead(ConfiguredLayer):
         self.dense = Linear(config.hidden_size, 1, config.initializer_range, dtype=policy)
 
     def call(self, sequence_output):
-        """Maps [B, S, H] to float32 [B, S], the logits of having been replaced."""
         return tf.cast(self.dense(self.activation(self.transform(sequence_output)))[..., 0], tf.float32)
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForReplacedTokens(AlbertModel):
-    """The discriminator: which pieces of a text are not the original ones.
+    """The discriminator: which tokens of a text are not the original ones.
 
     Args:
-        config: Hyper-parameters.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
         guesses_pieces: Whether it has a masked-LM head as well, and so is its own generator.
-        **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
     reads_pooler = False
@@ -59,14 +54,10 @@ class AlbertForReplacedTokens(AlbertModel):
         self.masked_lm_head = MaskedLMHead(config, dtype=policy) if guesses_pieces else None
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores pieces.
+        """Scores tokens; arguments as for `AlbertEncoder`.
 
         Args:
             inputs: The encoder's, and `masked_lm_positions` int [B, P] (every position if it is left out).
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-            output_hidden_states: As for `AlbertEncoder`.
-            output_attentions: As for `AlbertEncoder`.
 
         Returns:
             The encoder's outputs, `replaced_token_logits` float32 [B, S], and with a masked-LM head `masked_lm_logits`
@@ -92,7 +83,6 @@ class AlbertForReplacedTokens(AlbertModel):
         return {"guesses_pieces": has_head, **options}
 
     def get_config(self):
-        """Returns the constructor's arguments."""
         return {**super().get_config(), "guesses_pieces": self.masked_lm_head is not None}
 
     def _heads_with_inputs(self):
@@ -100,10 +90,10 @@ class AlbertForReplacedTokens(AlbertModel):
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
-    """Returns the config of a generator: of the same depth, and narrower, by a share of the discriminator's width H.
+    """Returns the config of a generator as deep as the discriminator and `size` times as wide.
 
-    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra). An
-    InputError unless the share is more than 0, at most 1, and a whole number of heads.
+    Heads keep their size, and there is at least one (`get_generator_config` of google-research/electra). An InputError
+    unless the share is more than 0, at most 1, and a whole number of heads.
     """
     if not 0 < size <= 1:
         raise InputError(

@@ -27,7 +27,7 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def check_layers(config: AlbertConfig, teacher: AlbertConfig, layers: tuple[int, ...]) -> None:
-    """Checks that a teacher has some layers, and a student as many as they are."""
+    """Checks that the teacher has these layers and the student as many."""
     _check_depth(teacher, layers)
     if (config.num_hidden_layers, config.inner_group_num) != (len(layers), teacher.inner_group_num):
         raise InputError(
@@ -38,9 +38,9 @@ def check_layers(config: AlbertConfig, teacher: AlbertConfig, layers: tuple[int,
 
 
 def student_config(teacher: AlbertConfig, layers: tuple[int, ...]) -> AlbertConfig:
-    """Returns the config of a model of some of a teacher's layers, which share what they share there.
+    """Returns the config of a model of some of a teacher's layers, which share weights as they do there.
 
-    Where equal groups of layers can't say that, each layer has its own copy.
+    Where equal groups of layers can't express that, each layer has its own copy.
     """
     _check_depth(teacher, layers)
     groups = [layer * teacher.num_hidden_groups // teacher.num_hidden_layers for layer in layers]
@@ -52,11 +52,10 @@ def student_config(teacher: AlbertConfig, layers: tuple[int, ...]) -> AlbertConf
 def begin_with_layers(
     model: AlbertForPreTraining, layers: tuple[int, ...], folder: str, source: str
 ) -> tuple[str, list[str]]:
-    """Assigns a model the weights of some of a teacher's layers, one for each of its own, and of all that is in none.
+    """Assigns a model a teacher's weights: one of `layers` for each of its own, and all weights outside layers.
 
     A block that is applied several times begins as the first of the teacher's blocks that it stands for. Returns a line
-    that says what was taken, and the names of variables that the teacher lacks, or never trained. An InputError if
-    shapes differ, or as for `check_layers`; `source` is what it calls the folder.
+    on the weights taken, and the names of variables that the teacher lacks or never trained.
     """
     config = read_config(folder, source)
     check_layers(model.config, config, layers)
@@ -82,7 +81,7 @@ def begin_with_layers(
 
 
 def _places(student: AlbertEncoder, teacher: AlbertEncoder, layers):
-    """Returns for both kinds of sub-layers, by the number of the student's, that of the teacher's."""
+    """Returns, for both kinds of sub-layers, the teacher's index by the student's."""
     inner = student.config.inner_group_num
     places = {"attention": {}, "feed_forward": {}}
     for number in range(student.config.num_blocks):

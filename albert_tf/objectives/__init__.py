@@ -1,4 +1,4 @@
-"""What a model can learn: one file each, and its line below."""
+"""Objectives, the systems that a model can learn: one file each, and its line below."""
 
 import albert_tf.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.objectives.causal_lm import CausalLM

@@ -1,4 +1,4 @@
-"""Causal language model: which piece comes next (GPT; Radford et al. 2018, section 3.1)."""
+"""Causal language model: which token comes next (GPT; Radford et al. 2018, section 3.1)."""
 
 import math
 
@@ -12,14 +12,13 @@ from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 
 
 class CausalLM(PretrainingLoss):
-    """The cross-entropy of the next piece, at every piece but the last of a document.
+    """The cross-entropy of the next token, at every token but the last of a document.
 
-    Documents in one example are read as if each stood alone: it sees itself alone, its positions count from the first,
-    and all segments are 0. `bits_per_character` is the loss of whole examples, in bits, by the characters of the text
-    that they stand for; so models of different vocabularies can be compared.
+    A document in an example is read as if it stood alone: it sees only itself, its positions count from the first, and
+    all segments are 0. `bits_per_character` makes models of different vocabularies comparable.
 
     Raises:
-        InputError: In the config a piece sees those that it is to predict, or there are entities.
+        InputError: The model is not causal, or knows entities.
     """
 
     name = "causal_lm"
@@ -45,7 +44,6 @@ class CausalLM(PretrainingLoss):
         }
 
     def batch_spec(self, max_seq_length):
-        """Returns numbers and positions in documents [B, S], and characters [B]."""
         return {
             "document_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "position_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
@@ -72,7 +70,6 @@ class CausalLM(PretrainingLoss):
         return (loss, total), (right, total), bits
 
     def products(self, batch_spec):
-        """Returns S (H E + E V), of a tied head S E V."""
         config, max_seq_length = self.config, batch_spec["input_ids"].shape[1]
         transform = config.hidden_size if config.language_model_head == "dense" else 0
         return max_seq_length * config.embedding_size * (transform + config.vocab_size)
@@ -83,7 +80,7 @@ class CausalLM(PretrainingLoss):
 
 
 def find_documents(segment_ids: tf.Tensor, input_mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the number of each piece's document, from 1, and its place there, from 0: int32 [B, S]; 0 of padding."""
+    """Returns the number of each token's document, from 1, and its place there, from 0: int32 [B, S]; 0 of padding."""
     # Segments alternate from document to document.
     max_seq_length = segment_ids.shape[1]
     changes = tf.cast(tf.not_equal(segment_ids[:, 1:], segment_ids[:, :-1]), tf.int32)
@@ -95,7 +92,7 @@ def find_documents(segment_ids: tf.Tensor, input_mask: tf.Tensor) -> tuple[tf.Te
 
 
 def _targets(batch):
-    """Returns the piece after each, int32 [B, S], and float32 weights: 0 where it is no piece of the same document."""
+    """Returns the token after each, int32 [B, S], and float32 weights: 0 where it isn't one of the same document."""
     document_ids = batch["document_ids"]
     next_documents = tf.pad(document_ids[:, 1:], [[0, 0], [0, 1]])
     is_predicted = tf.equal(document_ids, next_documents) & (document_ids > 0)

@@ -1,4 +1,4 @@
-"""A model that is told of entities where a text mentions them (ERNIE; Zhang et al. 2019)."""
+"""A model that reads entity vectors where a text mentions entities (ERNIE; Zhang et al. 2019)."""
 
 import dataclasses
 
@@ -16,8 +16,6 @@ ENTITY_VECTORS = "entity_vectors"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EntitySettings(Settings):
-    """What is to be decided of this objective."""
-
     entity_vectors: str = setting(
         "", "Folder of entities.txt and entity_vectors.npy, for objective=entities.", group=RARE
     )
@@ -49,7 +47,7 @@ class Entities(Pretraining):
         self.blind_metric = None
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining` that has been told of its entities."""
+        """Returns an `AlbertForPreTraining` with its entities assigned."""
         model = super().make_model(**options)
         if self._known is not None:
             model.encoder.entity_fusion.assign(self._known.vectors, self._known.trie)

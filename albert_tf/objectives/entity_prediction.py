@@ -1,8 +1,7 @@
 """Which entity a text mentions, among those of the batch (ERNIE; Zhang et al. 2019, section 3.4).
 
-Mentions are those of the text as it was before pieces were masked; what the encoder adds is what it finds afterwards,
-as it will when it is used. A mention that is visible shows its entity, so that little would be learnt: as in the
-paper, of 5% of what is found another entity is added, and of 15% none.
+Mentions are those of the text before it was masked; the encoder adds those that it finds afterwards, as it will in use.
+A visible mention gives its entity away: as in the paper, 5% are replaced by another entity, and 15% left out.
 """
 
 import tensorflow as tf
@@ -58,7 +57,7 @@ class EntityPrediction(PretrainingLoss):
         return tf.reduce_sum(tf.cast(batch["entity_labels"] > 0, tf.float32))
 
     def compute(self, model, states, batch):
-        """Returns loss, accuracy, and of mentions whose entity the encoder wasn't told its own and a blind rule's."""
+        """Returns loss, accuracy, and, for mentions whose entity the encoder lacks, accuracy and a blind rule's."""
         positions, labels = batch["entity_positions"], tf.reshape(batch["entity_labels"], [-1])
         mentioned = tf.gather(states.sequence_output, positions, batch_dims=1)
         queries = tf.cast(model.entity_head(mentioned), tf.float32)
@@ -79,18 +78,16 @@ class EntityPrediction(PretrainingLoss):
         )
 
     def products(self, batch_spec):
-        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions."""
         batch_size, mentions = batch_spec["entity_labels"].shape
         return mentions * self.config.entity_size * (self.config.hidden_size + mentions * batch_size)
 
 
 def most_mentions(max_seq_length: int) -> int:
-    """Returns how many mentions of an example are learnt at most."""
     return max(1, max_seq_length // _PIECES_PER_MENTION)
 
 
 def change_some(entity_ids: tf.Tensor, num_entities: int, seed: tf.Tensor) -> tf.Tensor:
-    """Returns what the encoder is told: of 5% of the mentions an entity drawn from all, of 15% none."""
+    """Returns the entities for the encoder, int32 [B, S]: 5% of the mentions get one drawn from all, 15% none."""
     # int32 [B, S], 0 for none; the seed is int64 [2].
     fate_seed, entity_seed = tf.unstack(tf.random.split(seed, 2))
     fates = tf.random.stateless_uniform(tf.shape(entity_ids), fate_seed)
@@ -100,11 +97,11 @@ def change_some(entity_ids: tf.Tensor, num_entities: int, seed: tf.Tensor) -> tf
 
 
 def tell_entities(queries: tf.Tensor, vectors: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the loss of each mention, the entity it is taken for, and the one that is mentioned most often.
+    """Returns the loss of each mention, the entity that it is taken for, and the one that is mentioned most often.
 
     Queries and the vectors of the mentioned entities are float32 [N, E]. A candidate that is mentioned n times counts
-    for 1/n each time, so that the softmax is that of distinct entities though shapes don't depend on how many these
-    are. A row whose label is 0 is no candidate, and its loss is of no use.
+    for 1/n each time, so that the softmax is over distinct entities though shapes don't depend on their number. A row
+    whose label is 0 is no candidate, and its loss is meaningless.
     """
     is_candidate = labels > 0
     counts = tf.reduce_sum(tf.cast((labels[:, None] == labels) & is_candidate, tf.float32), axis=1)

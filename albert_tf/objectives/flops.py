@@ -13,15 +13,15 @@ TRAINING_FLOPS_PER_PRODUCT = 3 * 2
 def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: int) -> int:
     """Returns the multiplications of the encoder for one example.
 
-    With hidden size H, embedding size E, intermediate size I and L blocks, an example of S pieces of which the heads
+    With hidden size H, embedding size E, intermediate size I and L blocks, an example of S tokens of which the heads
     read R takes
 
         S (E H + (L - 1) (4 H^2 + 2 H I + 2 S H) + 2 H^2) + R (2 H^2 + 2 H I + 2 S H)
 
-    because the last block computes only keys and values for all positions, and the rest for those that are read; where
-    there are none, it is not applied. With vectors of F numbers of entities, S (2 H + F) H are added. With
-    `relative_attention` the last block attends from all positions, and once or twice each position is multiplied with M
-    distances, M H; putting scores in their place, and what is made of distances once a batch, is not counted.
+    because the last block computes only keys and values for all positions, and the rest for those that are read; it is
+    not applied where there are none. Entity vectors of F numbers add S (2 H + F) H. With `relative_attention` the last
+    block attends from all positions, and each position is multiplied once or twice with M distances, M H; putting
+    scores in their place, and projecting distances once a batch, is not counted.
     """
     hidden, blocks = config.hidden_size, config.num_hidden_layers * config.inner_group_num
     keys_and_values = 2 * hidden**2
@@ -39,9 +39,9 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
 
 def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: int) -> int:
-    """Returns the multiplications of a classifier for one example: the encoder's, and the head's."""
-    # Of the first state the latter are a pooler's H^2 and H for each output, of the average or the last H each, and of
-    # aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
+    """Returns the multiplications of a classifier, encoder and head, for one example."""
+    # The head's are a pooler's H^2 and H for each output if it reads the first state; H each for the average or the
+    # last; and for aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
     hidden, length = config.hidden_size, max_seq_length
     if config.classifier_pooling == "first":
         return encoder_products(config, length, 1) + hidden**2 + num_outputs * hidden

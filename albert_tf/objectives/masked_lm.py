@@ -1,4 +1,4 @@
-"""Masked language model: which pieces stood where there are [MASK] now (Devlin et al. 2019, section 3.1)."""
+"""Masked language model: which tokens [MASK] stands for (Devlin et al. 2019, section 3.1)."""
 
 import tensorflow as tf
 
@@ -10,10 +10,9 @@ from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predi
 
 
 class MaskedLM(PretrainingLoss):
-    """The cross-entropy of masked pieces, over the whole vocabulary.
+    """The cross-entropy of masked tokens, over the whole vocabulary.
 
     Args:
-        config: Hyper-parameters.
         masking: How to mask records that are not masked yet.
     """
 
@@ -52,7 +51,6 @@ class MaskedLM(PretrainingLoss):
         return (loss, total), (right, total)
 
     def products(self, batch_spec):
-        """Returns P (H E + E V), of a tied head P E V."""
         config, predictions = self.config, batch_spec["masked_lm_positions"].shape[1]
         transform = config.hidden_size if config.language_model_head == "dense" else 0
         return predictions * config.embedding_size * (transform + config.vocab_size)
@@ -65,7 +63,7 @@ class MaskedLM(PretrainingLoss):
 
 
 def original_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the ids of masked records as they stood before, int32 [B, S]."""
+    """Returns the ids of masked records before they were masked, int32 [B, S]."""
     chosen = tf.where(features["masked_lm_weights"] > 0)
     places = tf.stack([chosen[:, 0], tf.cast(tf.gather_nd(features["masked_lm_positions"], chosen), tf.int64)], axis=1)
     originals = tf.gather_nd(features["masked_lm_ids"], chosen)

@@ -1,9 +1,9 @@
-"""Which halves of sentences belong together: for text of short pieces, such as reviews.
+"""Which halves of sentences belong together: for short texts, such as reviews.
 
-Two halves of one review share what the review thinks, and little else but its topic; so a model that tells them from
-the halves of other reviews has learnt to read opinions, without a label. The loss is InfoNCE (van den Oord et al. 2018,
-equation 4): for each half the cross-entropy of its other half among those of all sentences that one replica has in its
-batch, or in a micro-batch of it, scored by the cosine of mean states.
+Two halves of one review share its opinion, and little else but its topic; so a model that tells them from the halves of
+other reviews has learnt to read opinions, without a label. The loss is InfoNCE (van den Oord et al. 2018, equation 4):
+for each half the cross-entropy of its other half among those in one replica's batch, or in a micro-batch of it, scored
+by the cosine of mean states.
 """
 
 import typing
@@ -24,11 +24,10 @@ _NO_SENTENCE = -10000.0
 class MatchingHalves(PretrainingLoss):
     """Which halves belong together.
 
-    Each half is a text of its own: it sees itself alone, its positions count from 0, and all segments are 0, as in the
-    single texts that the model will read.
+    Each half is read as a text of its own: it sees only itself, its positions count from 0, and all segments are 0.
 
     Raises:
-        InputError: The model knows entities, which are found in examples of one text.
+        InputError: The model knows entities, which are found only in examples of one text.
     """
 
     name = "halves"
@@ -62,14 +61,13 @@ class MatchingHalves(PretrainingLoss):
         return match_halves(states.sequence_output, find_halves(batch))
 
     def products(self, batch_spec):
-        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences."""
         batch_size, max_seq_length = batch_spec["input_ids"].shape
         num_sentences = max_cut_sentences(max_seq_length)
         return num_sentences * self.config.hidden_size * (2 * max_seq_length + num_sentences * batch_size)
 
 
 class Halves(typing.NamedTuple):
-    """Where the halves of N sentences at most stand in each example of a batch."""
+    """Where the halves of at most N sentences stand in each example of a batch."""
 
     # float32 [B, 2 N, S], 1 where a piece belongs to a half: 2 n to the first half of sentence n.
     membership: tf.Tensor

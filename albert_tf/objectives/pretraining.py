@@ -1,4 +1,4 @@
-"""Pre-training: one encoder, read by the losses that make up a published system."""
+"""Pre-training: one encoder, read by the losses of a published system."""
 
 import collections.abc
 
@@ -11,7 +11,7 @@ from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import PretrainingLoss, States, find_language_ids
 from albert_tf.objectives.refusals import refuse_causal
 
-# What a model has for pre-training, whether a loss reads it or not.
+# Variables of a model for pre-training, whether a loss reads them or not.
 _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
 
 
@@ -49,7 +49,6 @@ class Pretraining(Objective):
             )
 
     def make_model(self, **options):
-        """Returns an `AlbertForPreTraining`."""
         return AlbertForPreTraining(self.config, **options)
 
     def prepare(self, features, seed):
@@ -80,7 +79,7 @@ class Pretraining(Objective):
             inputs["language_ids"] = batch["language_ids"]
         for loss in self._losses:
             inputs |= loss.encoder_inputs(batch)
-        # What no loss reads is not computed, see `kernels.output_positions`.
+        # Positions that no loss reads are not computed.
         positions = None if self._reads_all_states else with_first_position(batch["masked_lm_positions"])
         outputs = model.encoder(
             {name: values for name, values in inputs.items() if values is not None},
@@ -109,5 +108,5 @@ class Pretraining(Objective):
 
 
 def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pretraining]:
-    """Returns what makes an objective of these losses; see `register`."""
+    """Returns a function for `register` that makes an objective of these losses."""
     return lambda config, **others: Pretraining(config, [loss(config, **others) for loss in losses])

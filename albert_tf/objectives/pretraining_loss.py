@@ -1,4 +1,4 @@
-"""What a pre-training objective is composed of: losses that read one encoder's output."""
+"""The losses of a pre-training objective, which read one encoder's output."""
 
 import abc
 import typing
@@ -12,13 +12,12 @@ from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 
 
 class States(typing.NamedTuple):
-    """What the encoder made of a batch.
+    """The encoder's output for a batch.
 
     Attributes:
-        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked pieces, if
-            `is_partial`.
+        sequence_output: [B, S, H]; if `is_partial`, [B, 1 + P, H], at the first position and at the masked tokens.
         pooled_output: [B, H]; None of a model without a pooler.
-        is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.
+        is_partial: Whether only the states of these positions were computed.
     """
 
     sequence_output: tf.Tensor
@@ -27,21 +26,20 @@ class States(typing.NamedTuple):
 
 
 class PretrainingLoss(abc.ABC):
-    """One loss, and what it needs of records and of the model.
+    """One loss, and its demands on records and model.
 
     Args:
-        config: Hyper-parameters.
-        others: What `register` says; a loss takes what it needs of it.
+        others: Those of `register`; a loss takes what it needs of them.
 
     Attributes:
-        name: What its metrics' names begin with: `name`_loss and `name`_accuracy.
+        name: Its metrics are `name`_loss and `name`_accuracy.
         further_metrics: Metrics that `compute` returns besides.
-        reads: What the names begin with of the model's variables that no other loss depends on.
+        reads: The beginnings of the names of the model's variables that no other loss depends on.
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
-        separates_documents: Whether `encoder_inputs` finds documents that no feature of the batch tells.
-        fills_masks: Whether it teaches what stands where there is a [MASK].
-        predicts_next: Whether it teaches which piece comes next.
+        separates_documents: Whether `encoder_inputs` finds documents that are no feature of the batch.
+        fills_masks: Whether it teaches a model to fill in [MASK].
+        predicts_next: Whether it teaches a model to predict the next token.
     """
 
     name: str
@@ -58,12 +56,12 @@ class PretrainingLoss(abc.ABC):
 
     @property
     def loss_name(self) -> str:
-        """Name of the loss."""
+        """`name`_loss."""
         return f"{self.name}_loss"
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """Names of the metrics."""
+        """`name`_accuracy and the further metrics."""
         return f"{self.name}_accuracy", *self.further_metrics
 
     @abc.abstractmethod
@@ -71,13 +69,13 @@ class PretrainingLoss(abc.ABC):
         """Returns the features of its part of `batch_spec`, and changed ones for the encoder.
 
         Args:
-            features: Of the records, as `input_pipeline.parse` returns them, and what other losses made of them.
-            seed: int64 [2], of what is drawn for this batch.
+            features: Those of `input_pipeline.parse`, and of the losses before.
+            seed: int64 [2], for this batch's random draws.
         """
 
     @abc.abstractmethod
     def batch_spec(self, max_seq_length: int) -> BatchSpec:
-        """Returns the features that it needs besides the encoder's; see `Objective.batch_spec`."""
+        """Returns the spec of features besides the encoder's, as `Objective.batch_spec` does."""
 
     def encoder_inputs(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Returns inputs of the encoder in place of those of the batch; None for one that is left out."""
@@ -85,7 +83,7 @@ class PretrainingLoss(abc.ABC):
 
     @abc.abstractmethod
     def weight(self, batch: Batch) -> tf.Tensor:
-        """Returns the weight of the loss in a batch; see `Objective.loss_weights`."""
+        """Returns the weight of the loss in a batch, a float32 scalar."""
 
     @abc.abstractmethod
     def compute(self, model: AlbertForPreTraining, states: States, batch: Batch) -> tuple[WeightedSum, ...]:
@@ -93,18 +91,14 @@ class PretrainingLoss(abc.ABC):
 
     @abc.abstractmethod
     def products(self, batch_spec: BatchSpec) -> int:
-        """Returns the multiplications of its head for one example.
-
-        Args:
-            batch_spec: With the number of examples.
-        """
+        """Returns the multiplications of its head for one example; `batch_spec` has the number of examples."""
 
     def uncounted_flops(self, batch_spec: BatchSpec) -> int:
-        """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
+        """Returns how many operations XLA's cost analysis misses, because it counts a loop's body once."""
         return 0
 
 
 def find_language_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the number of each piece's language, int32 [B, S], of records that say their languages."""
+    """Returns the number of each token's language, int32 [B, S], of records that say their languages."""
     language_ids = tf.gather(features[LANGUAGES_FEATURE], features["segment_ids"], batch_dims=1)
     return tf.ensure_shape(language_ids, features["segment_ids"].shape)

@@ -1,11 +1,11 @@
-"""What an objective can't read: models that need to be told more of a text than it says."""
+"""Refuses models that need to know more of a text than an objective tells them."""
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 
 def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
-    """Raises InputError if a model has language embeddings, and not as many as the data have languages."""
+    """Raises InputError if a model has language embeddings, but not as many as the data have languages."""
     if config.num_languages and config.num_languages != len(languages):
         told = (
             f"are in {len(languages)} languages ({', '.join(languages)})" if languages else "don't say their language"
@@ -17,7 +17,7 @@ def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
 
 
 def refuse_languages(config: AlbertConfig, objective: str) -> None:
-    """Raises InputError if a model has language embeddings that an objective leaves out."""
+    """Raises InputError if a model has language embeddings, which an objective doesn't use."""
     if config.num_languages:
         raise InputError(
             f"{objective} doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
@@ -26,7 +26,7 @@ def refuse_languages(config: AlbertConfig, objective: str) -> None:
 
 
 def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this model") -> None:
-    """Raises InputError if a model knows entities, whose names can't be found in what an objective reads."""
+    """Raises InputError if a model knows entities, whose names can't be found in an objective's inputs."""
     if config.num_entities:
         raise InputError(
             f"`objective={objective}` doesn't find the entities that {whose} knows (num_entities="
@@ -35,7 +35,7 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
 
 
 def refuse_causal(config: AlbertConfig, learner: str) -> None:
-    """Raises InputError if pieces see none that comes after them, where masked ones are to be filled in."""
+    """Raises InputError if tokens see only those before them, where masked ones are to be filled in."""
     if config.is_causal:
         raise InputError(
             f"{learner} fills in masked pieces from both sides, and in this model pieces see only what comes before "

@@ -18,15 +18,13 @@ MakeObjective = collections.abc.Callable[..., Objective]
 
 
 class Registered(typing.NamedTuple):
-    """An objective that a name stands for."""
-
     make: MakeObjective
     packings: tuple[str, ...]  # The names of those that it takes; the first is that of data which are made for it.
     settings: type[Settings] = Settings
 
 
 OBJECTIVES: dict[str, Registered] = {}
-# What is learnt where nothing says otherwise.
+# The objective where nothing says otherwise.
 DEFAULT_OBJECTIVE = "albert"
 _WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
 
@@ -39,25 +37,25 @@ def register(name: str, make: MakeObjective, packings: list[str], settings: type
         make: Returns the objective, given the model's config, and `settings`, `packing`, `masking`, `languages` and
             `entities` by name, as `make_objective` takes them: `def make(config, settings, **others)` suffices.
         packings: The names of the packings that it takes, the usual one first.
-        settings: What is to be decided of it: a frozen dataclass of `setting`s, which are flags from then on.
+        settings: Its own settings: a frozen dataclass of `setting`s, which become flags.
     """
     OBJECTIVES[name] = Registered(make, tuple(packings), settings)
 
 
 def settings_of_objectives() -> tuple[type[Settings], ...]:
-    """Returns what is to be decided of objectives, a class for each that has settings."""
+    """Returns the settings of objectives, a class for each that has some."""
     return tuple(dict.fromkeys(known.settings for known in OBJECTIVES.values() if settings_of(known.settings)))
 
 
 def own_settings(name: str | None) -> collections.abc.Mapping[str, Setting]:
-    """Returns what is to be decided of an objective, by name; nothing of one that is not known."""
+    """Returns an objective's own settings by name; none for an unknown one."""
     return settings_of(OBJECTIVES[name].settings) if name in OBJECTIVES else {}
 
 
 def what_was_learnt(settings: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Returns what of a run's settings tells its objective: the name, and the values of its own settings.
+    """Returns the settings of a run that tell its objective: the name, and the objective's own settings.
 
-    Folders of models are left out, for they only matter in training. Nothing is returned where the name is not known.
+    Folders of models are left out, for they only matter in training. Nothing is returned for an unknown name.
     """
     name = settings.get("objective")
     if name not in OBJECTIVES:
@@ -67,13 +65,13 @@ def what_was_learnt(settings: dict[str, typing.Any]) -> dict[str, typing.Any]:
 
 
 def default_objective(packing: Packing) -> str:
-    """Returns what is learnt from a packing where nobody says otherwise: what has it among its first packings."""
+    """Returns the objective of a packing where none is chosen: the one that names it earliest among its packings."""
     takes_it = [name for name, known in OBJECTIVES.items() if packing.name in known.packings]
     return min(takes_it, key=lambda name: OBJECTIVES[name].packings.index(packing.name))
 
 
 def usual_objective(config: AlbertConfig) -> str:
-    """Returns what a model that doesn't say it was pre-trained for, by what its pieces see and its heads read."""
+    """Returns the likely objective of a model that doesn't say its own: by `is_causal` and `pooler`."""
     if config.is_causal:
         return _CAUSAL
     return DEFAULT_OBJECTIVE if config.pooler else _WITHOUT_POOLER
@@ -104,7 +102,7 @@ def make_objective(
         name: Its name; None for the default of the packing.
         config: Hyper-parameters of the model.
         packing: Of the data; None for the objective's usual one.
-        settings: Values of those that the objective was registered with, by name; defaults of the others are added.
+        settings: Values of the objective's own settings, by name; the others have their defaults.
         masking: How records are masked; None where there are none, as for a plan.
         languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
             there are no data.

@@ -1,9 +1,9 @@
-"""Replaced tokens: which pieces of a text a small masked language model has put there (ELECTRA, Clark et al. 2020).
+"""Replaced tokens: which tokens of a text a small masked language model has put there (ELECTRA, Clark et al. 2020).
 
-Of the paper and google-research/electra are the losses and their weights, 1 and usually 50, each an average over the
-global batch; the embeddings that both models share; and that no gradient passes through what was drawn. As in the
-paper, and unlike there, every chosen piece is [MASK] before the generator guesses. Positions are drawn without
-replacement, where the original draws some twice and then averages the ids of two pieces.
+As in the paper and google-research/electra, the losses have the weights 1 and usually 50, each an average over the
+global batch; both models share embeddings, unless these are disentangled; and no gradient passes through the drawn
+tokens. As in the paper, and unlike there, every chosen token is [MASK] before the generator guesses. Positions are
+drawn without replacement, where the original draws some twice and then averages the ids of two tokens.
 """
 
 import dataclasses
@@ -41,8 +41,6 @@ _FIRST_REPLACED = 150
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ElectraSettings(Settings):
-    """What is to be decided of this objective."""
-
     generator_size: float = setting(
         0.25, "Width of ELECTRA's generator, as a share of the model's.", above=0, group=RARE
     )
@@ -111,7 +109,6 @@ class ReplacedTokens(Objective):
         return {"model": model, "generator": generator}
 
     def followers(self, models):
-        """Lets disentangled embeddings follow the generator's."""
         # He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a
         # difference that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it
         # needs to know of nothing.
@@ -171,7 +168,7 @@ class ReplacedTokens(Objective):
         }
 
     def _replace(self, batch, generator, masked_states):
-        """Returns int32 [B, S] ids with what the generator puts in place of each [MASK], and bool where that is new."""
+        """Returns ids int32 [B, S] with a token of the generator in place of each [MASK], and bool where it is new."""
         head, shape = generator.masked_lm_head, tf.shape(batch["masked_lm_ids"])
         states = head.states(masked_states)
         drawn = piece_sampling.sample_pieces(
@@ -237,7 +234,7 @@ def _at_positions(batch, values):
 
 
 def _count_scores(logits, labels, weights):
-    """Returns float32 [2 x bins]: how many real pieces have a logit in each bin, and how many replaced ones."""
+    """Returns how many real and how many replaced tokens have a logit in each bin, float32 [2 x bins]."""
     distances = tf.stop_gradient(logits) - _UNSURE
     bins_a_unit = (_FIRST_REPLACED - _BINS // 2) / math.log1p(_STEEPNESS * -_UNSURE)
     places = bins_a_unit * tf.sign(distances) * tf.math.log1p(_STEEPNESS * tf.abs(distances))

@@ -1,4 +1,4 @@
-"""What two segments have to do with each other: their order (ALBERT), or whether one follows the other (BERT)."""
+"""The relation of two segments: their order (ALBERT), or whether one follows the other (BERT)."""
 
 import tensorflow as tf
 
@@ -32,11 +32,10 @@ class SentenceOrder(PretrainingLoss):
         return weighted_cross_entropy(logits, batch["sentence_order_labels"], batch["example_weights"])
 
     def products(self, batch_spec):
-        """Returns H^2 of the pooler and 2 H."""
         return self.config.hidden_size**2 + 2 * self.config.hidden_size
 
 
 class NextSentence(SentenceOrder):
-    """Whether the second segment follows the first (Devlin et al. 2019, section 3.1); the same head tells it."""
+    """Whether the second segment follows the first (Devlin et al. 2019, section 3.1), from the same head."""
 
     name = "next_sentence"

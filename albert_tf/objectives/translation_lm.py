@@ -1,8 +1,7 @@
-"""Translation language model: masked pieces of a text and of its translation (XLM; Conneau and Lample 2019, 3.3).
+"""Translation language model: masked tokens of a text and of its translation (XLM; Conneau and Lample 2019, 3.3).
 
-What is masked in one language can be read off the other, so the model learns which pieces mean the same. As in XLM the
-positions of the second text begin at 0 again, and both are masked together, with one budget. Languages are told by
-language embeddings, or by segments where the config has none.
+Masked tokens can be read off the other language. As in XLM the positions of the second text begin at 0 again, and both
+are masked together, with one budget. Languages are told by language embeddings, or by segments without these.
 """
 
 import tensorflow as tf
@@ -32,11 +31,9 @@ class TranslationLM(MaskedLM):
         return {**super().prepare(features, seed), "language_ids": find_language_ids(features)}
 
     def batch_spec(self, max_seq_length):
-        """Returns those of the masked pieces, and the language of each piece [B, S]."""
         return {**super().batch_spec(max_seq_length), "language_ids": tf.TensorSpec([None, max_seq_length], tf.int32)}
 
     def encoder_inputs(self, batch):
-        """Returns positions that begin anew in the second text, and maybe languages as segments."""
         positions = {"position_ids": restarted_positions(batch["segment_ids"]) + self.config.position_offset}
         return positions if self.config.num_languages else {**positions, "segment_ids": batch["language_ids"]}
 

@@ -1,4 +1,4 @@
-"""What a step of Adam, or of LAMB, makes of one variable: functions of tensors alone."""
+"""The update of one variable by Adam or LAMB: functions of tensors alone."""
 
 import typing
 
@@ -8,7 +8,7 @@ from albert_tf.compilation.fusion import fused
 
 
 class Settings(typing.NamedTuple):
-    """What is the same in all steps; see `AdamW`."""
+    """The arguments of `AdamW` that are the same in all steps."""
 
     weight_decay: float
     beta_1: float
@@ -18,8 +18,6 @@ class Settings(typing.NamedTuple):
 
 
 class StepScalars(typing.NamedTuple):
-    """What is the same for all variables in one step."""
-
     is_finite: tf.Tensor  # bool, whether the step is done at all
     clip_factor: tf.Tensor  # float32, what gradients are scaled by
     learning_rate: tf.Tensor  # float32
@@ -36,7 +34,7 @@ class VariableState(typing.NamedTuple):
 
 @fused
 def adam_direction(settings: Settings, state: VariableState, gradient: tf.Tensor, scalars: StepScalars) -> tf.Tensor:
-    """Returns m / (sqrt(v) + epsilon) and the weight decay: what, times the learning rate, leaves the weights."""
+    """Returns m / (sqrt(v) + epsilon) plus weight decay; the update subtracts the learning rate times this."""
     return _direction(settings, state, *_moments(settings, state, gradient, scalars), scalars)
 
 
@@ -73,7 +71,7 @@ def updated_average(ema_decay: float, average: tf.Tensor, weights: tf.Tensor, sc
 def update_to_follow(
     weight_decay: float, before: tf.Tensor, after: tf.Tensor, scalars: StepScalars, trust_ratio: tf.Tensor
 ) -> tf.Tensor:
-    """Returns what a step added to a variable but for its weight decay; whoever follows it decays as a whole."""
+    """Returns a variable's change without its weight decay, for its follower, which decays as a whole."""
     decayed = scalars.learning_rate * trust_ratio * weight_decay * before
     return tf.where(scalars.is_finite, after - before + decayed, 0.0)
 

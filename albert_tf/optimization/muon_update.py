@@ -1,4 +1,4 @@
-"""What a step of Muon makes of one matrix: functions of tensors alone."""
+"""The update of one matrix by Muon: functions of tensors alone."""
 
 import math
 
@@ -18,7 +18,7 @@ _MOMENTUM = 0.95
 
 
 def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tensor:
-    """Returns float32 [rows, columns] with all singular values near 1, by the iteration of Newton and Schulz.
+    """Returns a float32 matrix with all singular values near 1, by the iteration of Newton and Schulz.
 
     Products are in `compute_dtype`, for which bfloat16 is exact enough.
     """
@@ -35,10 +35,9 @@ def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tens
 
 @fused
 def accumulated(first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScalars) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the moment after the step, and the direction to take: where Nesterov's momentum points.
+    """Returns the moment after the step, and the direction of Nesterov's momentum, float32 [rows, columns] each.
 
-    Both are float32 [rows, columns]; the moment is the decayed sum of the gradients, and the gradient that before
-    clipping.
+    The moment is the decayed sum of the gradients; `gradient` is that before clipping.
     """
     gradient = gradient * scalars.clip_factor
     moment = _MOMENTUM * first_moment + gradient
@@ -46,6 +45,6 @@ def accumulated(first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScala
 
 
 def muon_direction(settings: Settings, weights: tf.Tensor, direction: tf.Tensor, compute_dtype: str) -> tf.Tensor:
-    """Returns what, times the learning rate, leaves the weights: the orthogonalized direction and the weight decay."""
+    """Returns the orthogonalized direction plus weight decay; the update subtracts the learning rate times this."""
     scale = _ROOT_MEAN_SQUARE * math.sqrt(max(weights.shape))
     return scale * orthogonalized(direction, compute_dtype) + settings.weight_decay * weights

@@ -1,9 +1,9 @@
 """AdamW, LAMB and Muon over TensorFlow variables, with every reduction across replicas explicit.
 
-As in the original (optimization.py, lamb_optimizer.py), neither corrects the bias of the moments unless asked, weight
-decay is decoupled, and LayerNorm weights and biases are left out of weight decay and of LAMB's layer adaptation.
-Unlike there, the gradient norm is clipped after the gradients of all replicas have been added up, and a step whose loss
-or gradient is not finite changes nothing.
+As in the original (optimization.py, lamb_optimizer.py), the bias of the moments is not corrected unless asked, weight
+decay is decoupled, and LayerNorm weights and biases are left out of weight decay and of LAMB's layer adaptation. Unlike
+there, the gradient norm is clipped after the gradients of all replicas have been added up, and a step whose loss or
+gradient is not finite changes nothing.
 """
 
 import contextlib
@@ -33,17 +33,13 @@ _EXCLUDED = re.compile(r"gamma$|beta$|bias")
 
 
 class Applied(typing.NamedTuple):
-    """What one step did."""
-
     is_finite: tf.Tensor  # scalar bool, whether loss and gradient were finite; if not, the step was skipped
     gradient_norm: tf.Tensor  # scalar float32, the global norm of the gradients before clipping
     trust_ratios: dict[str, tf.Tensor]  # scalar float32 by variable, LAMB's factor of the update; empty for AdamW
 
 
 class AdamW(tf.Module):
-    """Adam with decoupled weight decay.
-
-    Create it inside the scope of the strategy that the variables were created in.
+    """Adam with decoupled weight decay. Create it in the scope of the strategy that the variables were created in.
 
     Args:
         variables: Variables to train, by name.
@@ -52,22 +48,19 @@ class AdamW(tf.Module):
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
         epsilon: Added to the root of the second moment.
-        clip_norm: Largest global norm of the gradients; longer ones are scaled down to it. 0 for any.
+        clip_norm: Largest global norm of the gradients, to which larger ones are scaled down; 0 for no limit.
         bias_correction: Divide the moments by 1 - beta^t.
-        ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
-            none.
+        ema_decay: Decay of an exponential moving average of the weights, for `averaged_weights`; 0 for none.
         compute_dtype: Of products of matrices: those of the model, and those of `Muon`, though never in float16.
-        rate_factors: What the learning rate is multiplied by for some variables, by name; for the others it is 1.
-        followers: Variables that are moved by the updates of another one as well, by name, and the names of these.
+        rate_factors: Factors of the learning rate for some variables, by name; for the others it is 1.
+        followers: Names of variables that also move with the updates of another one, and that one's name.
 
     Attributes:
-        trained_variables: The variables, by name.
-        first_moments: Variables of the moments, by name.
-        second_moments: Variables of the second moments, by name, but for those that `Muon` leaves without.
+        second_moments: Variables by name; `Muon` has none for matrices of blocks.
         averages: Variables of the averaged weights, by name; empty without `ema_decay`.
         skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
         last_skipped_step: int64 variable, the last of them; -1 for none.
-        loss_scale: Of products in float16, what the loss is multiplied by, a `LossScale`; None for others.
+        loss_scale: The `LossScale` for products in float16; None for other dtypes.
 
     Raises:
         InputError: A setting is out of range.
@@ -122,7 +115,7 @@ class AdamW(tf.Module):
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """Names of what `metrics` tells of a step."""
+        """Names of the `metrics` of a step."""
         return ("gradient_norm", *(f"trust_ratio/{name}" for name in self.trained_variables if self._adapts(name)))
 
     def metrics(self, applied: Applied) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
@@ -135,16 +128,13 @@ class AdamW(tf.Module):
         }
 
     def apply(self, gradients: dict[str, tf.Tensor], step: tf.Tensor, loss: tf.Tensor) -> Applied:
-        """Updates the variables; call it inside a replica.
+        """Updates the variables; call it inside a replica. The results are the same on all replicas.
 
         Args:
-            gradients: By name of variable, of what `scaled` returns, added up over all replicas already; other
-                variables stay as they are.
+            gradients: Of the `scaled` loss, by name of variable, added up over all replicas already; other variables
+                stay as they are.
             step: Scalar int, 0 for the first.
             loss: Scalar float32, the same on all replicas.
-
-        Returns:
-            What the step did, the same on all replicas.
         """
         if self.loss_scale:
             gradients = self.loss_scale.unscaled(gradients)
@@ -166,11 +156,10 @@ class AdamW(tf.Module):
         return Applied(is_finite, norm, context.merge_call(self._update_all, args=arguments))
 
     def scaled(self, loss: tf.Tensor) -> tf.Tensor:
-        """Returns what to differentiate, inside a tape, in place of the loss."""
+        """Returns the loss to differentiate, inside a tape."""
         return self.loss_scale.scaled(loss) if self.loss_scale else loss
 
     def _left_out(self):
-        """Returns how many steps updated nothing."""
         skipped = self.skipped_steps.read_value()
         return skipped + self.loss_scale.overflows.read_value() if self.loss_scale else skipped
 
@@ -203,7 +192,7 @@ class AdamW(tf.Module):
         return trust_ratios
 
     def _update_at_own_rate(self, name, variable, follower, gradient, first_moment, second_moment, average, scalars):
-        """Does what `_update` does, with the learning rate of the variable; on a device, where scalars are tensors."""
+        """Calls `_update` with the learning rate of the variable; on a device, where scalars are tensors."""
         if name in self._rate_factors:
             scalars = scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
         if follower is None:
@@ -216,7 +205,7 @@ class AdamW(tf.Module):
         return trust_ratio
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
-        """Updates one variable and what belongs to it; returns its trust ratio."""
+        """Updates one variable and its moments and average; returns its trust ratio."""
         settings = self._settings
         if _EXCLUDED.search(name):
             settings = settings._replace(weight_decay=0.0)
@@ -241,7 +230,7 @@ class AdamW(tf.Module):
         return False
 
     def start_averages(self) -> None:
-        """Lets the averages begin with the weights as they are now."""
+        """Sets the averages to the weights as they are now."""
         for name, average in self.averages.items():
             average.assign(self.trained_variables[name])
 
@@ -272,9 +261,9 @@ class Muon(AdamW):
     """Muon for the matrices of the blocks, AdamW for embeddings, heads, biases and LayerNorm.
 
     A matrix moves along its momentum with all singular values made equal (Jordan et al., 2024, "Muon: An optimizer for
-    hidden layers in neural networks"), so that what few examples ask for is learnt too. The update is scaled to the
-    size that Adam's has (Liu et al., 2025), so `schedule` and `weight_decay` mean what they mean for `AdamW`, whose
-    arguments it takes; the momentum of matrices is 0.95, whatever `beta_1` is.
+    hidden layers in neural networks"), so that rare examples count, too. The update is scaled to the size of Adam's
+    (Liu et al., 2025), so arguments mean the same as for `AdamW`; the momentum of matrices is 0.95, whatever `beta_1`
+    is.
     """
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
@@ -298,7 +287,7 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 
 
 def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: LearningRateSchedule, **options) -> AdamW:
-    """Returns the optimizer that a flag names, an InputError if there is none; options as for `AdamW`."""
+    """Returns an optimizer of `OPTIMIZERS` by name, an InputError if there is none; options as for `AdamW`."""
     if name not in OPTIMIZERS:
         raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)

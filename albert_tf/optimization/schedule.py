@@ -14,8 +14,8 @@ class LearningRateSchedule:
     """Linear warm-up, then polynomial decay to zero.
 
     "continuous" reaches the peak in the last warm-up step and decays from there; its first step already learns.
-    "original" is what google-research/albert does (optimization.py): its first step has rate 0, and the decay counts
-    from step 0, so the rate drops by warm-up/total at the end of the warm-up (google-research/albert#49).
+    "original" is that of google-research/albert (optimization.py): its first step has rate 0, and the decay counts from
+    step 0, so the rate drops by warm-up/total at the end of the warm-up (google-research/albert#49).
 
     Attributes:
         peak: Highest learning rate.

@@ -1,4 +1,4 @@
-"""What each TPU has, as Google publishes it."""
+"""The figures of each TPU, as Google publishes them."""
 
 import dataclasses
 
@@ -7,8 +7,6 @@ from albert_tf.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Tpu:
-    """A kind of TPU that can be rented."""
-
     name: str
     topology: str  # the name that the compiler knows it by
     num_replicas: int  # how many train on it: chips, or on v2 and v3 the two cores of each

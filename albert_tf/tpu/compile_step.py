@@ -1,7 +1,7 @@
 """Compiles a TensorFlow function with the compiler inside libtpu, for TPUs that this machine doesn't have.
 
-The function is lowered to StableHLO by TensorFlow and handed to the TPU compiler through JAX's client that only
-compiles. Needs the extra `tpu-compile`.
+TensorFlow lowers the function to StableHLO, which goes to the TPU compiler through a client of JAX that only compiles.
+Needs the extra `tpu-compile`.
 """
 
 import dataclasses
@@ -36,8 +36,6 @@ class UnsupportedOperationError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class CompiledStep:
-    """What the compiler says of one chip's program."""
-
     argument_bytes: int  # HBM that variables and the batch take
     temporary_bytes: int  # HBM that is needed while it runs, besides
     code_bytes: int  # HBM of the program itself
@@ -52,7 +50,7 @@ class CompiledStep:
 
 
 def lower(function, arguments: list[tf.Tensor]) -> str:
-    """Returns a function of tensors as StableHLO text; of the given ones only shape and dtype matter.
+    """Returns a function of tensors as StableHLO text; of the arguments only shape and dtype matter.
 
     It may read and assign variables. An UnsupportedOperationError if an operation, named in the message, or a shape
     that depends on values can't be compiled.
@@ -71,7 +69,7 @@ def lower(function, arguments: list[tf.Tensor]) -> str:
 
 
 def _spell_booleans(found):
-    """Returns a long constant of booleans with each of them spelled: the two libraries pack bits in other ways."""
+    """Spells out each boolean of a long constant: the two libraries pack bits in other ways."""
     digits, shape = found.groups()
     sizes = [int(size) for size in shape.split("x")]
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8), bitorder="little")[: np.prod(sizes)]
@@ -79,7 +77,7 @@ def _spell_booleans(found):
 
 
 def compile_program(program: str, topology: str, num_replicas: int = 1) -> CompiledStep:
-    """Compiles what `lower` returned for one of several equal chips of a topology such as "v5e:2x2".
+    """Compiles the result of `lower` for one of several equal chips of a topology such as "v5e:2x2".
 
     An OutOfMemoryError if it does not fit the chip's memory, an UnsupportedOperationError if the compiler refuses it.
     """

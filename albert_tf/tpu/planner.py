@@ -23,10 +23,7 @@ _RECOMPUTATION = 1.02
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What a compiled step takes on one replica; see `CompiledStep`.
-
-    Other than there, `flops` counts every round of the loss's loop; `bytes_accessed` counts one.
-    """
+    """The figures of `CompiledStep` for one replica, but `flops` counts every round of the loss's loop."""
 
     temporary_bytes: int
     argument_bytes: int
@@ -35,7 +32,6 @@ class Figures:
     compile_seconds: float
 
     def to_dict(self) -> dict[str, float]:
-        """Returns the figures by name."""
         return dataclasses.asdict(self)
 
     def roofline_seconds(self, tpu: Tpu) -> float:
@@ -44,11 +40,11 @@ class Figures:
 
 
 class CompiledSteps:
-    """Compiles steps, each only once: what came out is kept in a JSON file, if there is one.
+    """Compiles each step only once; results are kept in a JSON file, if there is one.
 
-    For each program and version of the compiler this holds the figures, null for what doesn't fit, or the number of
-    seconds that were not enough, after which a step counts as one that doesn't fit. Beyond the memory the compiler
-    looks for ways to compute things again rather than keep them, and may do so for hours.
+    For each program and version of the compiler it holds the figures, null for a step that doesn't fit, or the number
+    of seconds after which compiling was given up: beyond the memory the compiler may look for hours for ways to
+    recompute.
     """
 
     def __init__(self, cache_file: str | None, timeout: float = 600.0):
@@ -59,11 +55,10 @@ class CompiledSteps:
     def figures(
         self, lower: collections.abc.Callable[[], str], tpu: Tpu, uncounted_flops: float = 0.0
     ) -> Figures | None:
-        """Returns what a program takes; None if it doesn't fit. `lower` returns its StableHLO text, and can be pickled.
+        """Returns a program's figures; None if it doesn't fit. `lower` returns its StableHLO text, and can be pickled.
 
-        All is done in a process of its own, which can be ended, and whose memory comes back: TensorFlow doesn't free
-        what it made to lower a step, and the compiler takes gigabytes. `uncounted_flops` are added to those that the
-        compiler counts, which takes a loop's body once.
+        A process of its own does this, whose memory comes back when it is killed: TensorFlow doesn't free what it made
+        to lower a step, and the compiler takes gigabytes. `uncounted_flops` are added to the compiler's.
         """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
@@ -91,7 +86,7 @@ class CompiledSteps:
 
 
 def _read_known(path):
-    """Returns what compiled steps take, seconds for one that was given up, None for one that is too large."""
+    """Returns the figures of compiled steps, seconds for one that was given up, None for one that is too large."""
     known = read_json(path, "compiled steps")
     check_types(known, dict.fromkeys(known, float | dict[str, float] | None), path)
     fields = typing.get_type_hints(Figures)
@@ -102,7 +97,6 @@ def _read_known(path):
 
 
 def _received(receiver):
-    """Returns what the other process sends; raises what it raised."""
     result = receiver.recv()
     if isinstance(result, Exception):
         raise result
@@ -110,7 +104,7 @@ def _received(receiver):
 
 
 def _lower_and_compile(sender, lower, tpu):
-    """Sends what names the program, and then its figures as a dictionary, None for what doesn't fit; or an error."""
+    """Sends the program's key, and then its figures as a dictionary, None for a step that doesn't fit; or an error."""
     end_with_parent()  # nothing else would end it where this command is killed
     try:
         program = lower()
@@ -125,8 +119,6 @@ def _lower_and_compile(sender, lower, tpu):
 
 @dataclasses.dataclass(frozen=True)
 class LargestBatch:
-    """The largest batch of one replica that fits."""
-
     batch_size: int  # a multiple of 8; 0 if not even 8 fit
     figures: Figures | None
     is_recomputing: bool  # whether the compiler fits it in only by computing something twice
@@ -139,9 +131,8 @@ def find_largest_batch(
 ) -> LargestBatch:
     """Searches for the largest batch that fits, to about 3%.
 
-    Memory grows by nearly the same for each example. So the search goes from two small batches straight to where the
-    line through them meets the memory, and on from there in small steps: near the limit the compiler may find room by
-    computing again; far beyond it, it may search for hours.
+    Memory grows by nearly the same for each example, so the search goes from two small batches straight to where the
+    line through them meets the memory, and on in small steps: far beyond the memory the compiler may search for hours.
     """
     tried = {}
 
@@ -167,12 +158,12 @@ def find_largest_batch(
 
 
 def _step(size):
-    """Returns by how much to go up or down near the limit: a multiple of 8, about 3%."""
+    """Returns the size of a step near the limit: a multiple of 8, about 3%."""
     return max(BATCH_GRAIN, size // 32 // BATCH_GRAIN * BATCH_GRAIN)
 
 
 def _guess(tried, lower, memory_bytes):
-    """Returns which size to try after `lower`, the largest that fits so far."""
+    """Returns the size to try after `lower`, the largest that fits so far."""
     known = sorted(size for size, figures in tried.items() if figures is not None)
     if len(known) == 1:
         return 2 * lower
@@ -211,7 +202,7 @@ def make_plan(
     target_batch_size: int,
     num_train_steps: int,
 ) -> dict:
-    """Returns what a recipe comes to on a TPU, JSON values by name."""
+    """Returns the plan of a recipe on a TPU, JSON values by name."""
     plan = {"tpu": tpu.name, "replicas": tpu.num_replicas, "largest_batch_of_a_replica": largest.batch_size}
     if not largest.figures:
         return plan
@@ -240,7 +231,6 @@ _COLUMNS = {
 
 
 def format_table(plans: list[dict]) -> str:
-    """Returns plans as lines of aligned columns."""
     rows = [[name.replace("_", " ") for name in _COLUMNS]]
     rows += [
         ["-" if plan.get(name) is None else form.format(plan[name]) for name, form in _COLUMNS.items()]

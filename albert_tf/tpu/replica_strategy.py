@@ -7,7 +7,7 @@ from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 
 class ReplicaStrategy(tf.distribute.Strategy):
-    """Runs what one replica runs; where it would talk to the others, it puts XLA's all-reduce into the program.
+    """Runs one replica's program; where it would talk to the others, it puts XLA's all-reduce into the program.
 
     TPUStrategy's own operation for that, CrossReplicaSum, is known only to the compiler of a TPU that is there.
     """

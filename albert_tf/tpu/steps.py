@@ -30,7 +30,7 @@ def planned_objective(
     max_predictions_per_seq: int | None = None,
     settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
 ) -> Objective:
-    """Returns what is planned under one of `planned_names`; `max_predictions_per_seq=None` is 15% of a length."""
+    """Returns the objective of one of `planned_names`; by default predictions are 15% of a length."""
     if name in TASKS:
         if settings:
             raise InputError(f"`{next(iter(settings))}` has no meaning for `task={name}`; leave it out")
@@ -51,10 +51,7 @@ def lower_step(
     runs_pallas_kernels: bool = True,
     strategy: tf.distribute.Strategy | None = None,
 ) -> str:
-    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
-
-    It is lowered for a TPU, or for what a strategy stands for.
-    """
+    """Returns one replica's training step, with gradient all-reduce, as StableHLO text, for a TPU or `strategy`."""
     strategy = strategy or ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
@@ -80,5 +77,4 @@ def uncounted_flops(objective: Objective, batch_size: int, max_seq_length: int) 
 
 
 def zeros(batch_spec: BatchSpec) -> dict[str, tf.Tensor]:
-    """Returns a batch of zeros."""
     return {name: tf.zeros(spec.shape, spec.dtype) for name, spec in batch_spec.items()}

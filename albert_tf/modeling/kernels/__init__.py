@@ -1,1 +1,1 @@
-"""What is in the model for speed or memory; each module says what it gains and which command shows it."""
+"""Code that is there for speed or memory; each module says what it gains and which command shows it."""

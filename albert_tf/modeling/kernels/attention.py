@@ -1,4 +1,4 @@
-"""What the heads of self-attention see: by plain operations, kept or computed again, or by a kernel.
+"""Chooses and runs the attention of all heads: plain operations, kept or recomputed, or a kernel.
 
 python -m benchmarks.tpu_step        (bytes, memory and operations of each)
 """
@@ -20,7 +20,7 @@ PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"
 
 
 def suited_attention(attention: str, config: AlbertConfig) -> str:
-    """Returns "plain" where no kernel computes a model's attention, else what is asked for; refuses "flash" there."""
+    """Returns `attention`, or "plain" for a model that no kernel supports; an InputError for "flash" there."""
     if config.relative_attention == "none":
         return attention
     if attention == "flash":
@@ -34,8 +34,7 @@ def suited_attention(attention: str, config: AlbertConfig) -> str:
 def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
     """Returns which of `PLAIN`, `PALLAS` and `CUDNN` computes attention in the program that is being traced.
 
-    Of `ATTENTION_CHOICES`, "flash" is the kernels of the device, and "auto" these where they can; an InputError if
-    "flash" is asked for and the device has no kernels, or they can't do it.
+    "auto" takes the device's kernels where they can; an InputError if "flash" asks for them and they can't.
     """
     if attention == "plain":
         return PLAIN
@@ -59,13 +58,12 @@ def attend(
     output_attentions: bool = False,
     distances: Distances | None = None,
 ) -> list[tf.Tensor]:
-    """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
+    """Returns softmax(query key^T / sqrt(head_size) + bias) value of all heads, and the probabilities if asked for.
 
-    That is a list of the context [B, R, H] and, not with the kernels, the probabilities [B, N, R, S]. Projections are
-    what `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what `QueryKeyValue.products_and_biases` does.
-    With the kernels the bias is [B, 1, S]; nothing is differentiated through it. The seed is int32 [2], None for no
-    dropout. Of distances, which plain operations alone know, one or two more products are added, and all are divided by
-    sqrt(products * head_size).
+    These are the context [B, R, H] and, with plain operations only, the probabilities [B, N, R, S]. Projections are
+    those of `QueryKeyValue` or `SeparateProjections`, for `PALLAS` of `QueryKeyValue.products_and_biases`. Kernels need
+    a bias [B, 1, S]; it gets no gradient. The seed is int32 [2], None for no dropout. Distances, only with plain
+    operations, add one or two products, and all are divided by sqrt(products * head_size).
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if kernel == PALLAS:

@@ -1,4 +1,4 @@
-"""Whether kernels of attention compute, on the very device that is to train, what plain operations do.
+"""Checks on the training device that kernels of attention compute the same as plain operations.
 
 Those of `flash_attention` are compiled by the TPU's own compiler, which differs by kind and version of TPU, and that of
 `cudnn_attention` comes with the GPU's cuDNN; so they are tried before a run relies on them.
@@ -34,7 +34,7 @@ _MOST_COLUMNS = 2 * COLUMNS_TOGETHER
 
 
 def attention_functions(head_size: int, dropout_rate: float) -> tuple[Attention, Attention]:
-    """Returns plain attention and the kernels, as functions of the same arguments."""
+    """Returns plain attention and the Pallas kernels, as functions of the same arguments."""
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
 
     def plain(products, biases, visible, seed):
@@ -80,10 +80,10 @@ def find_fault(
     is_causal: bool = False,
     knows_documents: bool = True,
 ) -> str | None:
-    """Computes small attentions both ways on every replica, forward and backward; returns what is wrong with `found`.
+    """Compares small attentions on every replica, forward and backward; returns the end of a sentence, or None.
 
-    That is the end of a sentence, or None if it is right within `TOLERANCE`. `num_positions` is the number of queries
-    where only some positions are read; `knows_documents` says whether `found` knows documents, and causality there.
+    It tells how `found` fails or differs beyond `TOLERANCE`. `num_positions` queries are computed where only some
+    positions are read; `knows_documents` says whether `found` supports documents, and causality for some positions.
     """
     compare = make_comparison(strategy, expected, found, dtype)
     counts = (None,) if is_causal and not knows_documents else (None, num_positions)
@@ -109,10 +109,9 @@ def find_fault(
 def make_comparison(
     strategy: tf.distribute.Strategy, expected: Attention, found: Attention, dtype: str
 ) -> collections.abc.Callable:
-    """Returns a tf.function of what `_draw` returns, whose result is each replica's largest difference, a scalar.
+    """Returns a tf.function of the results of `_draw`, which returns each replica's largest difference, a scalar.
 
-    It compares the context, the gradients of queries, keys and values, and those of the biases, each relative to its
-    largest absolute value. NaN counts as an infinite difference.
+    It compares the context and all gradients, each relative to its largest absolute value. NaN counts as infinite.
     """
 
     def compute(attend, products, visible, seed, upstream):
@@ -146,11 +145,7 @@ def make_comparison(
 
 
 def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
-    """Returns random projections, what is seen of them, a seed and an upstream gradient.
-
-    A third of one example's keys are hidden; documents are some three, in any order. Projections are one array for all
-    positions, or an array of `num_rows` queries and another of keys and values.
-    """
+    """Returns random projections, visible keys (some of one example hidden), a seed and an upstream gradient."""
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]
     projections = [draws.normal(size=[_BATCH_SIZE, rows, count * hidden_size]) for rows, count in shapes]

@@ -1,4 +1,4 @@
-"""Attention by cuDNN's fused kernel inside of a program that XLA compiles for an NVIDIA GPU.
+"""Attention by cuDNN's fused kernel in a program that XLA compiles for an NVIDIA GPU.
 
 XLA knows the kernel by the names of custom calls, `__cudnn$fmhaSoftmax` and its gradient's, whose settings are JSON
 (`CudnnfMHABackendConfig` of XLA). The calls are written as StableHLO here and put into TensorFlow's program by
@@ -25,7 +25,7 @@ _WRITTEN_LAYOUT = (3, 1, 2, 0)
 
 
 class AttentionCase(typing.NamedTuple):
-    """What decides whether the kernel can compute an attention."""
+    """The properties of an attention that decide whether the kernel can compute it."""
 
     batch_size: int | None  # None where it is not fixed
     max_seq_length: int | None  # likewise
@@ -38,7 +38,7 @@ class AttentionCase(typing.NamedTuple):
 
 
 def find_obstacle(case: AttentionCase) -> str | None:
-    """Returns why the kernel can't compute an attention, as the end of "can't be had with ...", or None if it can."""
+    """Returns why the kernel can't compute an attention, as the end of "is not possible with ...", or None."""
     obstacles = {
         f"products in {case.dtype} (see `use_bfloat16`, `use_float16`)": case.dtype not in ("bfloat16", "float16"),
         f"heads of {case.head_size} columns": case.head_size % 8 or case.head_size > _LARGEST_HEAD,
@@ -53,10 +53,10 @@ def find_obstacle(case: AttentionCase) -> str | None:
 
 
 def cudnn_attention(projections: list[tf.Tensor], visible: VisibleKeys, head_size: int) -> tf.Tensor:
-    """Returns what `plain_attention` does without dropout, [B, R, H], and never holds scores in memory.
+    """Computes `plain_attention` without dropout, [B, R, H], and never holds scores in memory.
 
-    Shapes must be fixed, and the bias [B, 1, S]. Keys that are seen must come before all that are not, as padding does:
-    where they don't, all is NaN.
+    Shapes must be fixed, and the bias [B, 1, S]. Visible keys must come before all others, as with padding: otherwise
+    the result is NaN.
     """
     hidden_size = sum(projection.shape[-1] for projection in projections) // 3
     query, key, value = (
@@ -83,7 +83,7 @@ def cudnn_attention(projections: list[tf.Tensor], visible: VisibleKeys, head_siz
 
 
 def _lengths(bias):
-    """Returns how many keys each example sees, int32 [B], at least 1, and whether these are the first, bool [B]."""
+    """Returns how many keys each example sees, int32 [B], at least 1, and whether they are the first, bool [B]."""
     is_seen = tf.equal(bias[:, 0], 0.0)
     count = tf.reduce_sum(tf.cast(is_seen, tf.int32), axis=1)
     past_last = tf.reduce_max(tf.where(is_seen, tf.range(1, 1 + bias.shape[2])[None], 0), axis=1)
@@ -91,10 +91,10 @@ def _lengths(bias):
 
 
 def _call(is_backward, mask, operands):
-    """Calls the kernel, or its gradient's; `mask` is XLA's name of what is masked.
+    """Calls the kernel or its gradient's; `mask` is XLA's name of the kind of mask.
 
     Operands are queries, keys and values [B, R or S, N, D]; for the gradient the statistics [B, N, R], the gradient of
-    the context, and the context [B, R, N, D]; the number of queries and of keys that are seen, int32 [B]. Returns the
+    the context, and the context [B, R, N, D]; the numbers of queries and of visible keys, int32 [B]. Returns the
     context [B, R, N, D] and the statistics; or the gradients of queries, keys and values.
     """
     query = operands[0]
@@ -116,7 +116,7 @@ def _call(is_backward, mask, operands):
 
 
 def _as_written(operand):
-    """Returns shape and dtype of what the kernel writes where [B, R, N, D] is meant: [B, N, R, D]."""
+    """Returns shape and dtype of the kernel's output [B, N, R, D] for an operand [B, R, N, D]."""
     batch_size, length, num_heads, head_size = operand.shape
     return (batch_size, num_heads, length, head_size), operand.dtype
 
@@ -161,7 +161,6 @@ def _row_major(shape):
 
 
 def _settings(is_backward, mask, operands):
-    """Returns the settings of a call as XLA's message `GpuBackendConfig` has them in JSON."""
     ((batch_size, num_queries, num_heads, head_size), dtype), ((_, num_keys, _, _), _) = operands[:2]
     scores = {
         "element_type": {tf.bfloat16: "BF16", tf.float16: "F16"}[dtype],
@@ -189,7 +188,6 @@ def _settings(is_backward, mask, operands):
 
 
 def _product(contracted, batched):
-    """Returns which axes of both factors a product sums over, and which it has in common."""
     (left, right), (left_batch, right_batch) = contracted, batched
     return {
         "lhs_contracting_dimensions": [left],

@@ -1,10 +1,8 @@
 """Dropout that a compiler can fuse into its neighbours, and that is the same everywhere.
 
-Whether an element is dropped follows from a seed and the element's number alone, through a few integer operations. So
-no mask has to be kept for the backward pass, the same elements are dropped on every platform, and the Pallas kernels of
-`flash_attention_kernel` drop them too. It also takes half the time of TensorFlow's generator on a CPU. Only where
-nothing is fused, because lengths differ from batch to batch, is a mask kept: each of those operations is a pass over
-memory there.
+Whether an element is dropped follows from a seed and the element's number alone, by a few integer operations. So no
+mask is kept for the backward pass, and the Pallas kernels of `flash_attention_kernel` drop the same elements. Only
+where nothing is fused, because lengths differ from batch to batch, is a mask kept.
 
 python -m benchmarks.tpu_step        (a dropout of 0.1 adds 5% of the bytes)
 python -m benchmarks.other_encoders  (time on a CPU, with lengths that differ)
@@ -19,7 +17,7 @@ from albert_tf.compilation.target import optimization_barrier
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops a share of the elements and scales the rest up; a seed int32 [2] always drops the same ones, None none."""
+    """Drops a share of the elements and scales the rest up; equal seeds int32 [2] drop the same ones, None none."""
     if seed is None or not rate:
         return inputs
 
@@ -40,7 +38,6 @@ def _drop(inputs, rate, seed):
 
 
 def _keeps(inputs, rate, seed):
-    """Returns which elements are kept, bool of the shape of `inputs`."""
     shape = [size or tf.shape(inputs)[axis] for axis, size in enumerate(inputs.shape)]
     return random_bits(seed, shape) >= tf.constant(drop_threshold(rate), tf.uint32)
 
@@ -91,10 +88,7 @@ def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
 
 
 def _hash(seed, numbers):
-    """Returns uint32 noise for each number: an integer hash with two multiplications.
-
-    Their constants are those with the least bias that Wellons (2018, "Prospecting for hash functions") found.
-    """
+    """Returns uint32 noise, by constants of Wellons (2018, "Prospecting for hash functions") with the least bias."""
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     bits = _xor_shift(numbers + first, 16) * tf.constant(0x7FEB352D, tf.uint32)
     bits = _xor_shift(tf.bitwise.bitwise_xor(bits, second), 15) * tf.constant(0x846CA68B, tf.uint32)

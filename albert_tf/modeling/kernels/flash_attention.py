@@ -30,10 +30,10 @@ def uses_flash_attention(
     masks_rows: bool = False,
     output_attentions: bool = False,
 ) -> bool:
-    """Returns whether the kernels are to be used: "auto" means on a TPU that takes them, if they can do what is asked.
+    """Returns whether to use the kernels; "auto" means on a TPU that takes them, if they can do what is asked.
 
-    Documents and causal attention they can do at every length that they take, a mask [B, S, S] at none; probabilities
-    they never hold. With "flash" it is an InputError if they can't, the TPU is too old, or JAX is missing.
+    They support documents and causal attention, but no mask [B, S, S] and no probabilities as outputs. With "flash" it
+    is an InputError if they can't, the TPU is too old, or JAX is missing.
     """
     if attention == "plain" or (attention == "auto" and not runs_pallas_kernels()):
         return False
@@ -71,14 +71,12 @@ def flash_attention(
     head_size: int,
     dropout_rate: float,
 ) -> tf.Tensor:
-    """Returns what the heads of `SelfAttention` see, [B, R, H], without ever holding scores in memory.
+    """Returns the attention of all heads, [B, R, H], without holding scores; off a TPU slowly, for tests.
 
-    Off a TPU the kernels are interpreted, which is slow and meant for tests. The bias belongs here because its gradient
-    is the sum over all rows of what the backward kernel writes, which has them at hand.
-
-    Products are queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H], before their
-    bias (float32, of the last dimension) is added; of each, `COLUMNS_TOGETHER` columns in turn. The bias of what is
-    visible is [B, 1, S], and nothing is differentiated through it.
+    Products are queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H],
+    `COLUMNS_TOGETHER` columns of each in turn, before their float32 biases are added. The biases belong here because
+    their gradients are sums over rows of the backward kernel's results. The bias of `visible` is [B, 1, S], without a
+    gradient.
     """
     rate = 0.0 if seed is None else dropout_rate
     seed = tf.zeros([2], tf.uint32) if seed is None else tf.bitcast(seed, tf.uint32)
@@ -99,7 +97,6 @@ def flash_attention(
 
 @functools.cache
 def _kernels(head_size, dropout_rate, is_for_tpu):
-    """Returns both kernels as functions of tensors."""
     import jax
     from jax.experimental import jax2tf
 
@@ -125,11 +122,11 @@ def _kernels(head_size, dropout_rate, is_for_tpu):
 
 @contextlib.contextmanager
 def _away_from_the_tpu(config):
-    """Lets JAX look for no other devices than the CPU, unless it was told where to look; sets it back afterwards.
+    """Keeps JAX from looking for other devices than the CPU, unless it was told where to look.
 
-    What is lowered here runs inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment
-    variable would come too late: TensorFlow imports JAX. JAX looks only once: code in the same process that uses JAX on
-    a GPU or TPU has to do so before.
+    The kernels run inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment variable would
+    come too late: TensorFlow imports JAX. JAX looks only once: code in the same process that uses JAX on a GPU or TPU
+    has to do so before.
     """
     if config.jax_platforms:
         yield

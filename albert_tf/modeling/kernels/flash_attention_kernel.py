@@ -1,9 +1,8 @@
 """Attention inside the fast memory of a TPU core: Pallas kernels, which need JAX.
 
-Like FlashAttention (Dao et al. 2022) they never write scores to memory, and compute them again in the backward pass.
-They are simpler, because a sequence of an ALBERT is short: all scores of one head fit at once, so that a softmax needs
-no running maximum. And they read queries, keys and values as the linear layer leaves them, in columns as wide as the
-TPU's registers, which hold one head or several; so nothing is transposed or padded.
+Like FlashAttention (Dao et al. 2022) they never write scores to memory, and recompute them in the backward pass. They
+are simpler, because an ALBERT's sequences are short: all scores of one head fit at once, so that a softmax needs no
+running maximum. They read columns as wide as the TPU's registers, one head or several, as the linear layer leaves them.
 """
 
 import functools
@@ -20,11 +19,10 @@ LANES = 128
 
 
 def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=False):
-    """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, [B, R, H].
+    """Returns softmax(query key^T / sqrt(head_size) + bias) value of all heads, [B, R, H].
 
-    Projections are one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H]; within an array, 128 columns
-    of each come in turn, of which a head's size is a divisor. The bias is [B, 1, S] and the seed uint32 [2].
-    `interpret` computes as the kernel would, on any device.
+    Projections are one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H], with 128 columns of each in
+    turn; `head_size` divides 128. The bias is [B, 1, S] and the seed uint32 [2]. `interpret` runs on any device.
     """
     queries = projections[0]
     hidden_size = sum(array.shape[2] for array in projections) // 3
@@ -37,7 +35,7 @@ def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=Fa
 def backward(projections, visible, seed, upstream, *, head_size, dropout_rate, interpret=False):
     """Returns the gradients of the projections, and their sums over the rows of each example, float32 [B, 1, ...].
 
-    Takes the gradient of what `forward` returned, [B, R, H], and the arguments of `forward`.
+    `upstream` is the gradient of the result of `forward`, [B, R, H]; the other arguments are those of `forward`.
     """
     kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
     sums = [jax.ShapeDtypeStruct((array.shape[0], 1, array.shape[2]), jnp.float32) for array in projections]
@@ -79,7 +77,7 @@ def _call(kernel, seed, visible, inputs, outputs, context_shape, num_products, h
 
 
 def _laid_out(visible):
-    """Returns what is said of queries as columns and what is said of keys as rows, each with the example first."""
+    """Returns properties of queries as columns and those of keys as rows, each with the example first."""
     by_query = [visible.query_documents, visible.last_keys]
     documents, positions = (array if array is None else array[:, :, None] for array in by_query)
     keys = visible.key_documents
@@ -144,7 +142,7 @@ def _write_head(references, head, head_size, values):
 
 
 def _bias(visible):
-    """Returns what to add to the scores of every head, float32 [1, S] or [R, S]; as `visible_keys.bias_of` does."""
+    """Computes `visible_keys.bias_of` for one example, float32 [1, S] or [R, S]."""
     bias = visible.bias[0]
     if visible.key_documents is not None:
         bias = jnp.where(visible.query_documents[0] == visible.key_documents[0], bias, HIDDEN_SCORE)
@@ -156,7 +154,7 @@ def _bias(visible):
 
 
 def _probabilities(query, key, bias):
-    """Returns float32 [R, S], the softmax of one head's scores."""
+    """Returns the softmax of one head's scores, float32 [R, S]."""
     scores = _product(query, key, 1, 1) * query.shape[1] ** -0.5 + bias
     weights = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
     return weights / jnp.sum(weights, axis=-1, keepdims=True)
@@ -168,7 +166,7 @@ def _product(left, right, left_axis, right_axis):
 
 
 def _dropout_factor(seed, shape, head, head_size, dropout_rate):
-    """Returns what to multiply one head's probabilities with: what `dropout` would, of an array [B, N, R, S]."""
+    """Returns the factor of one head's probabilities that `dropout` would apply to an array [B, N, R, S]."""
     if not dropout_rate:
         return 1.0
     heads_together = LANES // head_size

@@ -1,8 +1,7 @@
-"""Keys and values of the pieces so far, so that each further piece is computed alone.
+"""Keys and values of the tokens so far, so that each further token is computed alone.
 
-One array of a fixed length for each application of a block, of which columns are written as they come: blocks that
-share weights share no keys. A column holds the piece of that position, and a causal model's piece sees no later one, so
-what stands behind is never seen, and nothing has to be masked.
+Each application of a block has its own, whose columns are written as tokens come. A causal model's tokens see no later
+ones, so the unwritten rest is never seen, and nothing has to be masked.
 
 python -m benchmarks.generation      (time on a CPU, with it and without)
 """
@@ -15,14 +14,13 @@ from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 
 class KeyValueCache(typing.NamedTuple):
-    """What one application of a block has computed, [B, N, S, head_size] each."""
+    """Keys and values of one application of a block, [B, N, S, head_size] each."""
 
     keys: tf.Tensor
     values: tf.Tensor
 
     @classmethod
     def empty(cls, shape: tuple[int, int, int, int], dtype: str) -> "KeyValueCache":
-        """Returns one of a shape, [B, N, S, head_size]."""
         return cls(tf.zeros(shape, dtype), tf.zeros(shape, dtype))
 
     def written(self, keys: tf.Tensor, values: tf.Tensor, columns: tf.Tensor) -> "KeyValueCache":
@@ -39,6 +37,6 @@ class KeyValueCache(typing.NamedTuple):
         )
 
     def visible_from(self, columns: tf.Tensor) -> VisibleKeys:
-        """Returns what is seen from columns int32 [B, T]: themselves and those before them."""
+        """Returns the keys that columns int32 [B, T] see: themselves and those before them."""
         batch_size, _, length, _ = self.keys.shape
         return VisibleKeys(tf.zeros([batch_size, 1, length]), None, None, columns)

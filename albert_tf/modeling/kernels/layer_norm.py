@@ -1,9 +1,7 @@
-"""Layer normalisation with a gradient written by hand.
+"""Layer normalisation with a gradient written by hand, which keeps one tensor in `dtype` and one or two numbers a row.
 
-It keeps one tensor in `dtype` and one or two numbers a row for the backward pass, where automatic differentiation keeps
-several float32 tensors. On a CPU it runs as one loop forward and one backward. On a TPU it needs no pass over memory of
-its own going forward: the product before it gives the sums of each row, and every product that reads the result
-normalises what it reads.
+On a CPU it runs as one loop forward and one backward. On a TPU its forward pass needs no pass over memory of its own:
+the product before it gives the sums of each row, and every product that reads the result normalises its input.
 
 python -m benchmarks.tpu_step                                (bytes and memory on a TPU)
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
@@ -18,7 +16,7 @@ from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barri
 def layer_norm(inputs: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, dtype: str) -> tf.Tensor:
     """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta over the last axis (Ba et al. 2016).
 
-    Inputs are of any float dtype, gamma and beta float32 [size]; `dtype` is the result's, all is computed in float32.
+    Inputs are of any float dtype, gamma and beta float32 [size]; the result is computed in float32 and cast to `dtype`.
     """
 
     @tf.custom_gradient

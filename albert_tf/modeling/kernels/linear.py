@@ -1,8 +1,7 @@
 """A matrix product with its bias, and a bias gradient written by hand.
 
 On a CPU the input is reshaped to rows, so that TensorFlow's runtime passes product and bias to oneDNN as one operation;
-a TPU's compiler would read and write half as much again for those rows, and gets the product as it is. The gradient of
-the bias is a column sum: TensorFlow's own takes several times as long on a CPU (`sum_rows`).
+a TPU's compiler would read and write half as much again for them. The bias gradient is a column sum (`sum_rows`).
 
 python -m benchmarks.train_step --only=albert_tf,products    (the step against its matrix products alone)
 """
@@ -27,7 +26,6 @@ def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, dtype: 
 
 
 def add_bias(product: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Returns [..., output_size] in the dtype of `product`."""
     return tf.nn.bias_add(product, tf.cast(bias, product.dtype))
 
 

@@ -1,22 +1,20 @@
-"""The last block computes only the positions that are read afterwards.
+"""The last block computes only the positions that are read afterwards, with keys and values of every position.
 
-The losses of pre-training read the masked positions and the first one, a classifier reads the first one alone. So the
-last block's queries, output projection and feed-forward network are computed for these; keys and values still need
-every position. Of base at length 512 that saves 6% of a step's products.
+For base at length 512 that saves 6% of a step's products.
 
-python -m benchmarks.tpu_step --without=output_positions     (what a TPU's compiler says without it)
+python -m benchmarks.tpu_step --without=output_positions     (a TPU's compiler's figures without it)
 """
 
 import tensorflow as tf
 
 
 def first_position(inputs: tf.Tensor) -> tf.Tensor:
-    """Returns the positions that a label of the whole text is read off: int32 zeros [B, 1] for inputs [B, S, ...]."""
+    """Returns position 0, int32 zeros [B, 1], for inputs [B, S, ...]."""
     return tf.zeros([inputs.shape[0] or tf.shape(inputs)[0], 1], tf.int32)
 
 
 def last_position(inputs: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
-    """Returns the position of the last piece, int32 [B, 1]; the mask is as for `mean_state`."""
+    """Returns the position of the last token, int32 [B, 1]; the mask is as for `mean_state`."""
     places = tf.range(inputs.shape[1] or tf.shape(inputs)[1])
     if input_mask is None:
         return first_position(inputs) + places[-1]
@@ -30,7 +28,7 @@ def with_first_position(positions: tf.Tensor) -> tf.Tensor:
 
 
 def select_positions(states: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-    """Returns [B, P, H], the states [B, S, H] at positions [B, P]; all of them, the very same tensor, for None."""
+    """Returns the states [B, S, H] at positions [B, P], [B, P, H]; for None the very same tensor."""
     if positions is None:
         return states
     # A product with one-hot rows, because the gradient of a gather is a scatter, which is slow on a TPU.

@@ -1,12 +1,10 @@
-"""Drawing pieces from what a masked language model predicts, without ever holding all of its logits.
+"""Drawing tokens from a masked language model's predictions, without ever holding all of its logits.
 
-One uniform number for each piece decides, by the inverse of the distribution function: it is drawn where the batch is
-made, so that an example's pieces are the same on whichever replica it is computed. (Noise for each logit, as the Gumbel
-trick of google-research/electra needs, would be drawn V times as often.) The products are those of the loss, in the
-dtype of the states, so that what is drawn is what the model predicts; probabilities, sums and comparisons are in
-float32: in bfloat16 a sum of thousands of probabilities stands still.
+One uniform number for each token decides, by the inverse of the distribution function. It is drawn where the batch is
+made, so that an example's tokens are the same on whichever replica it is computed. Probabilities and sums are in
+float32, because in bfloat16 a sum of thousands of probabilities stands still.
 
-python -m benchmarks.objective_steps        (what it takes of a step)
+python -m benchmarks.objective_steps        (its share of a step)
 """
 
 import tensorflow as tf
@@ -18,12 +16,12 @@ from albert_tf.modeling.kernels.tied_cross_entropy import count_chunks
 _ROWS_IN_A_CHUNK = 2048
 # Probabilities are summed up in blocks first, so that one row's sums are of few numbers.
 _PIECES_IN_A_BLOCK = 256
-# The logit of what no piece stands for.
+# The logit of padding, which is no token.
 _NEVER = -1e30
 
 
 def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
-    """Returns pieces drawn from softmax(states table^T + bias), int32 [N]; no gradient passes.
+    """Returns tokens drawn from softmax(states table^T + bias), int32 [N]; no gradient passes.
 
     Takes states [N, E], embeddings float32 [V, E], the bias float32 [V], and draws float32 [N], uniform in [0, 1).
     """
@@ -55,7 +53,7 @@ def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
 
 
 def _sample_rows(logits, bias, draws):
-    """Returns for each row of logits [N, blocks x pieces] where the sum of probabilities passes a draw [N]."""
+    """Returns for each row of logits [N, blocks x tokens] where the sum of probabilities passes a draw [N]."""
     num_blocks = logits.shape[1] // _PIECES_IN_A_BLOCK
     largest, block_sums = _block_sums(logits, bias)
     ends = tf.cumsum(block_sums, axis=-1)
@@ -82,6 +80,6 @@ def _block_sums(logits, bias):
 
 
 def _count_until(ends, target, count):
-    """Returns in which of `count` parts a target lies, by where each of them ends; int32 [N]."""
+    """Returns in which of `count` parts a target lies, given their ends; int32 [N]."""
     passed = tf.reduce_sum(tf.cast(ends <= target, tf.int32), axis=-1)
     return tf.minimum(passed, count - 1)  # rounding may carry it past the last one

@@ -1,6 +1,4 @@
-"""Attention by TensorFlow's own operations, with a softmax whose gradient is written by hand.
-
-Scale, mask and softmax run as one loop that keeps nothing but the probabilities.
+"""Attention by TensorFlow's own operations, with a hand-written softmax that keeps only the probabilities.
 
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
 """
@@ -21,17 +19,16 @@ def plain_attention(
     dropout_rate: float,
     distances: Distances | None = None,
 ) -> tf.Tensor:
-    """Returns the mean of the values that each head's queries see, [B, R, H].
+    """Returns the weighted mean of the values that each head's queries see, [B, R, H].
 
     Projections are queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two, side by
-    side [B, S, 2 H] or one by one. Nothing is differentiated through what is visible; no seed is no dropout. With
-    distances R is S.
+    side [B, S, 2 H] or one by one. `visible` gets no gradient; no seed means no dropout. With distances R is S.
     """
     return context_and_probabilities(projections, visible, seed, head_size, dropout_rate, distances)[0]
 
 
 def context_and_probabilities(projections, visible, seed, head_size, dropout_rate, distances=None) -> list[tf.Tensor]:
-    """Returns what `plain_attention` does, and the probabilities [B, N, R, S], some of them dropped."""
+    """Returns the result of `plain_attention`, and the probabilities after dropout, [B, N, R, S]."""
     return attend_by_heads(*heads_of(projections, head_size), visible, seed, dropout_rate, distances)
 
 
@@ -44,9 +41,9 @@ def attend_by_heads(
     dropout_rate: float = 0.0,
     distances: Distances | None = None,
 ) -> list[tf.Tensor]:
-    """Returns the mean of the values that queries see, [B, R, H], and the probabilities, [B, N, R, S].
+    """Returns the weighted mean of visible values, [B, R, H], and the probabilities after dropout, [B, N, R, S].
 
-    Takes queries [B, N, R, head_size], keys and values [B, N, S, head_size], and the rest as `plain_attention` does.
+    Takes queries [B, N, R, head_size], keys and values [B, N, S, head_size].
     """
     num_heads, head_size = query.shape[1], query.shape[-1]
     scores, num_terms = tf.matmul(query, key, transpose_b=True), 1
@@ -66,7 +63,7 @@ def heads_of(projections: list[tf.Tensor], head_size: int) -> list[tf.Tensor]:
 
 
 def split_heads(projection: tf.Tensor, hidden_size: int, head_size: int) -> list[tf.Tensor]:
-    """Returns what one array [B, S, count H] holds of queries, keys and values, each [B, N, S, head_size]."""
+    """Splits one array [B, S, count H] of queries, keys or values into arrays [B, N, S, head_size]."""
     batch_size, length = tf.unstack(tf.shape(projection))[:2]
     count = projection.shape[-1] // hidden_size
     split = tf.reshape(projection, [batch_size, length, count, hidden_size // head_size, head_size])
@@ -74,7 +71,7 @@ def split_heads(projection: tf.Tensor, hidden_size: int, head_size: int) -> list
 
 
 def _scaled_softmax(scores, scale, visible):
-    """Returns softmax(scale scores + bias of what is seen), computed in float32; keeps nothing but the result."""
+    """Returns softmax(scale scores + bias of the visible keys), computed in float32."""
 
     @tf.custom_gradient
     def apply(scores):

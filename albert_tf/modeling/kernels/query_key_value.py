@@ -1,12 +1,10 @@
-"""Queries, keys and values from one matrix product, whose kernel is put together once a step.
+"""Queries, keys and values from one matrix product, whose kernel is concatenated once a step.
 
-One product of 3 H columns runs faster than three of H, and its input is read once. The flash kernels also want the
-columns in a certain order, which costs nothing where the kernel is put together in that order.
+One product of 3 H columns runs faster than three of H, and reads its input once. The flash kernels also want the
+columns in a certain order, which then costs nothing. Where no other block has the same weights, a CPU or GPU would copy
+all of them for one product each, which for a single text takes longer than it saves: there `SeparateProjections` serve.
 
-Where no other block has the same weights, a CPU or GPU copies all of them for one product each. For a single text that
-takes longer than it saves, so there `SeparateProjections` stand in.
-
-python -m benchmarks.tpu_step --without=query_key_value      (what a TPU's compiler says of three products)
+python -m benchmarks.tpu_step --without=query_key_value      (a TPU's compiler's figures for three products)
 python -m benchmarks.other_encoders                          (time on a CPU, blocks with weights of their own)
 """
 
@@ -19,8 +17,8 @@ from albert_tf.modeling.kernels.shared_weights import Part, Weights, weights_of
 class QueryKeyValue:
     """The three projections of an attention layer, `Linear` layers of equal size, as one.
 
-    `columns_together` columns of queries come before as many of keys and of values, and so on in turn: the hidden size
-    for the whole of each.
+    `columns_together` columns of queries come before as many of keys and of values, and so on in turn; the hidden size
+    puts the whole of each side by side.
     """
 
     def __init__(self, layers: list[tf.keras.layers.Layer], columns_together: int):
@@ -28,7 +26,6 @@ class QueryKeyValue:
         self._columns_together = columns_together
 
     def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
         return [self]
 
     def read_weights(self) -> Weights:
@@ -43,20 +40,18 @@ class QueryKeyValue:
     def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
         """Returns queries, keys and values [B, S, 3 H], or queries [B, R, H], and keys and values [B, S, 2 H].
 
-        What queries are computed for are the `hidden_states` [B, S, H] themselves, or some positions of them,
-        [B, R, H].
+        `queried` are the `hidden_states` [B, S, H] themselves, or those of some positions [B, R, H].
         """
         dtype = self._layers[0].compute_dtype
         return [linear(inputs, **weights, dtype=dtype) for inputs, weights in self._operands(queried, hidden_states)]
 
     def products_and_biases(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> tuple[list, list]:
-        """Returns two lists as long as that of `__call__`: what it returns before the bias is added, and the biases."""
+        """Returns two lists as long as that of `__call__`: its results before the bias is added, and the biases."""
         dtype, operands = self._layers[0].compute_dtype, self._operands(queried, hidden_states)
         products = [linear(inputs, weights["kernel"], None, dtype) for inputs, weights in operands]
         return products, [weights["bias"] for _, weights in operands]
 
     def _operands(self, queried, hidden_states):
-        """Returns pairs of what is multiplied, and the weights of its product."""
         weights = weights_of(self)
         if queried is hidden_states:
             return [(hidden_states, weights)]
@@ -67,7 +62,7 @@ class QueryKeyValue:
         return [(queried, query), (hidden_states, key_value)]
 
     def _in_groups(self, columns, count):
-        """Returns [..., count H] as [..., groups, count, columns together]."""
+        """Reshapes [..., count H] to [..., groups, count, columns together]."""
         return tf.reshape(columns, [*columns.shape[:-1], -1, count, self._columns_together])
 
 
@@ -78,7 +73,6 @@ class SeparateProjections:
         self._layers = layers
 
     def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
         return self._layers
 
     def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
@@ -88,5 +82,5 @@ class SeparateProjections:
 
 
 def _join_groups(groups):
-    """Returns [..., groups, count, columns together] as [..., count H]."""
+    """Reshapes [..., groups, count, columns together] to [..., groups * count * columns together]."""
     return tf.reshape(groups, [*groups.shape[:-3], groups.shape[-3] * groups.shape[-2] * groups.shape[-1]])

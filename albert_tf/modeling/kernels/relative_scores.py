@@ -1,9 +1,8 @@
-"""What disentangled attention adds to scores for the distance of two pieces (DeBERTa; He et al. 2021, section 3.1).
+"""The scores that disentangled attention adds for the distance of two tokens (DeBERTa; He et al. 2021, section 3.1).
 
-Each piece is multiplied with all distances that occur, and a product with constant one-hot rows puts the numbers in
-their places: a gather for each pair of pieces is slow on a TPU, and its gradient, a scatter, slower. To shift rows into
-place, as Transformer-XL does (Dai et al. 2019, appendix B), takes 0.74 of the operations of base's step, and 1.72 of
-the bytes.
+Each token is multiplied with all distances that occur, and a product with constant one-hot rows puts the scores in
+their places: gathers, and more so their gradients, are slow on a TPU. Shifting rows into place, as Transformer-XL does
+(Dai et al. 2019, appendix B), takes 0.74 of the operations of base's step, and 1.72 of the bytes.
 
 python -m benchmarks.tpu_step --albert_config_file=configs/deberta_base.json
 """
@@ -17,7 +16,7 @@ from albert_tf.config import AlbertConfig
 
 
 class Distances(typing.NamedTuple):
-    """What heads make of M embeddings of distances, and which of these belongs to which pair of pieces."""
+    """Projections of M embeddings of distances, and the index of that of each pair of tokens."""
 
     queries: tf.Tensor | None  # [N, M, head_size], to be multiplied with keys: position to content
     keys: tf.Tensor | None  # [N, M, head_size], to be multiplied with queries: content to position
@@ -25,12 +24,12 @@ class Distances(typing.NamedTuple):
 
     @property
     def num_terms(self) -> int:
-        """How many products are added to that of query and key."""
+        """The number of products that are added to that of query and key."""
         return (self.queries is not None) + (self.keys is not None)
 
 
 def relative_scores(query: tf.Tensor, key: tf.Tensor, distances: Distances) -> tf.Tensor:
-    """Returns what is added to the products of queries and keys [B, N, S, head_size]: [B, N, S, S]."""
+    """Returns the scores to add to the products of queries and keys [B, N, S, head_size]: [B, N, S, S]."""
     scores = []
     if distances.keys is not None:
         scores.append(_scores(query, distances.keys, distances.places, "bnst"))
@@ -40,7 +39,7 @@ def relative_scores(query: tf.Tensor, key: tf.Tensor, distances: Distances) -> t
 
 
 def _scores(pieces, others, places, axes):
-    """Returns products of pieces [B, N, S, D] with those of others [N, M, D] that `places` [S, T] names, as `axes`."""
+    """Returns products of tokens [B, N, S, D] with those of others [N, M, D] that `places` [S, T] names, as `axes`."""
     # Not `tf.matmul`: of a single head, oneDNN writes beyond a product whose second factor is repeated.
     products = tf.einsum("bnsd,nmd->bnsm", pieces, others)
     picks = tf.one_hot(places, products.shape[-1] or tf.shape(products)[-1], dtype=products.dtype)
@@ -50,9 +49,9 @@ def _scores(pieces, others, places, axes):
 def places_of_pairs(
     length: int | tf.Tensor, config: AlbertConfig
 ) -> tuple[int | tf.Tensor, int | tf.Tensor, np.ndarray | tf.Tensor]:
-    """Returns which of `rows_of_distances` occur among pieces of a length: the first, the last, and that of each pair.
+    """Returns the first and the last of `rows_of_distances` among tokens of a length, and the row of each pair.
 
-    The last are int32 [S, S], query by key, counted from the first one; constants for a length that is known.
+    The last are int32 [S, S], query by key, counted from the first one; constants for a known length.
     """
     rows, longest = rows_of_distances(config), config.longest_distance
     if isinstance(length, int):
@@ -66,10 +65,10 @@ def places_of_pairs(
 
 
 def rows_of_distances(config: AlbertConfig) -> np.ndarray:
-    """Returns the row of the table for distances from -longest to longest, int32; further ones have the same as these.
+    """Returns the table's rows for distances from -longest to longest, int32; further ones share the outermost rows.
 
-    With k `position_buckets` the first k / 2 to either side have one each, and others the next k / 2 by their logarithm
-    (`make_log_bucket_position` of microsoft/DeBERTa).
+    With k `position_buckets` the first k / 2 to either side have one each, and others share the next k / 2 by their
+    logarithm (`make_log_bucket_position` of microsoft/DeBERTa).
     """
     longest = config.longest_distance
     buckets = distances = np.arange(-longest, longest + 1)
@@ -83,5 +82,5 @@ def rows_of_distances(config: AlbertConfig) -> np.ndarray:
 
 
 def num_distances(config: AlbertConfig) -> int:
-    """Returns how many rows the table of distances has."""
+    """Returns the number of rows in the table of distances."""
     return 2 * (config.position_buckets or config.longest_distance)

@@ -1,4 +1,4 @@
-"""Computing again in the backward pass what would otherwise be kept in memory.
+"""Recomputes in the backward pass what would otherwise be kept in memory.
 
 `tf.recompute_grad` has no effect under XLA, which sees that the second computation equals the first and merges them.
 Here the second one starts from tensors that have passed an optimization barrier together with the incoming gradient, so
@@ -17,11 +17,11 @@ REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 
 
 def rematerialize(function: collections.abc.Callable) -> collections.abc.Callable:
-    """Returns a function of the same result whose gradient computes it again.
+    """Returns a function with the same result whose gradient recomputes it.
 
-    It takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: draw no random
-    numbers except from a seed among its arguments, and get weights as arguments. (Where Keras 2 saves a model, it makes
-    layers read variables after all; TensorFlow names them to the gradient.)
+    It takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: random numbers only
+    from a seed among its arguments, and weights as arguments. (Where Keras 2 saves a model, it makes layers read
+    variables after all; TensorFlow names them to the gradient.)
     """
 
     def rematerialized(*arguments):

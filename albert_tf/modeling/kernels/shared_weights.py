@@ -1,13 +1,10 @@
 """Weights that are read and cast once a step, however many blocks share them, and whose gradients add up in float32.
 
-An ALBERT applies one block again and again. Left to TensorFlow, every application casts the kernels anew, and in
-bfloat16 their gradients are added up in bfloat16, where 256 + 1 is 256. Here each weight is read once, every
-application gets a copy of its own, and one loop adds up the gradients of all copies in float32.
+Left to TensorFlow, every application of a block casts the kernels anew, and in bfloat16 their gradients are added up in
+bfloat16, where 256 + 1 is 256. Here every application gets a copy of its own (`using`, much like `StatelessScope` of
+Keras 3, which Keras 2 lacks), and one loop adds up the gradients of all copies in float32.
 
-`using` sets the copies of one application, much like `StatelessScope` of Keras 3, which Keras 2 lacks. A part is what
-holds weights: an object with a method `read_weights()`.
-
-python -m benchmarks.tpu_step --without=shared_weights       (what a TPU's compiler says without it)
+python -m benchmarks.tpu_step --without=shared_weights       (a TPU's compiler's figures without it)
 """
 
 import collections
@@ -24,10 +21,10 @@ Weights = dict[str, tf.Tensor]
 
 
 class Part(typing.Protocol):
-    """A layer, or several whose weights are used together."""
+    """A holder of weights: a layer, or several whose weights are used together."""
 
     def read_weights(self) -> Weights:
-        """Returns float32 weights by name; what is called "kernel" goes into matrix products."""
+        """Returns float32 weights by name; those called "kernel" go into matrix products."""
 
 
 # The graph for which weights are set, and the weights by the identity of their part.
@@ -47,7 +44,7 @@ def weights_of(part: Part) -> Weights:
 
 @contextlib.contextmanager
 def using(parts: list[Part], weights: list[Weights]) -> collections.abc.Iterator[None]:
-    """Sets what `weights_of` returns for some parts."""
+    """Sets the results of `weights_of` for some parts."""
     by_part = {id(part): values for part, values in zip(parts, weights)}
     token = _weights_in_use.set((tf.compat.v1.get_default_graph(), by_part))
     try:
@@ -65,7 +62,7 @@ def read_once(blocks: list[list[Part]], dtype: str) -> list[list[Weights]]:
 
 
 def repeat_weights(weights: Weights, count: int, dtype: str) -> list[Weights]:
-    """Returns float32 weights as often as they are used, kernels in `dtype`, cast once; gradients add up in float32."""
+    """Returns copies of float32 weights, kernels cast once to `dtype`; gradients of kernels add up in float32."""
     copies = {
         name: _repeat_kernel(value, count, dtype) if name == "kernel" else [value] * count
         for name, value in weights.items()
@@ -85,5 +82,4 @@ def _repeat_kernel(kernel, count, dtype):
 
 @fused
 def _add_up(*gradients):
-    """Adds up in float32, reading each gradient once and writing nothing but the sum."""
     return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])

@@ -1,11 +1,8 @@
 """The masked language model's loss without ever holding all its logits.
 
-With V pieces, P predictions and B examples, the logits are B P V numbers, and so is their gradient: at 76 predictions
-and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. The loss is a sum over predictions, and its
-gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, which keeps
-only the gradients of the states, of the table and of the bias.
-
-On a CPU the passes over the logits between the products run as one loop each.
+At 76 predictions and 30,000 tokens, logits take 9 MB an example, and their gradient as much: more than a rematerialised
+encoder. The loss is a sum over predictions, and its gradient is linear in the one number that comes in. So both are
+computed chunk by chunk in the forward pass, which keeps only the gradients of the states, of the table and of the bias.
 
 python -m benchmarks.largest_batches --models=base            (how large a batch fits a chip)
 python -m benchmarks.train_step --only=albert_tf,products     (time on a CPU)
@@ -26,7 +23,7 @@ def tied_cross_entropy(
     """Returns the weighted sums of -log softmax(states table^T + bias)[label] and of right guesses, float32 scalars.
 
     Takes states [N, E], embeddings float32 [V, E], the bias float32 [V], labels int32 [N], and weights float32 [N], 0
-    for predictions that don't count. Products are computed in the dtype of `states`; softmax, loss and sums in float32.
+    for predictions that don't count. Products are in the dtype of `states`; softmax, loss and sums in float32.
     """
     num_rows = states.shape[0] or tf.shape(states)[0]
 
@@ -68,7 +65,6 @@ def _softmax_sums(logits, bias):
 
 
 def _logits_of(labels, logits, bias):
-    """Returns the logit of each row's label [N]."""
     if is_compiled_whole():
         # A third sum in the same pass over the logits, where a gather would be a pass of its own.
         return tf.reduce_sum(tf.where(_is_label(labels, logits), tf.cast(logits, tf.float32) + bias, 0.0), axis=-1)
@@ -96,16 +92,16 @@ def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
 
 
 def count_chunks(num_rows: int, most: int) -> tuple[int, int]:
-    """Returns the number of chunks, and the rows of each, which are `most` at most."""
+    """Returns the number of chunks, and the rows of each, at most `most`."""
     num_chunks = -(-num_rows // most)
     return num_chunks, -(-num_rows // num_chunks)
 
 
 def sum_over_chunks(compute, states, labels, weights, num_rows, table):
-    """Returns what a function gives for all rows, computed a chunk at a time.
+    """Returns the results of `compute` for all rows, computed a chunk at a time.
 
     Given some rows of states [N, E], labels [N, ...] and weights float32 [N], 0 for rows that don't count, it returns
-    two sums, the gradient of these rows' states, and those of the table float32 [V, E] and of the bias. Returned are
+    two sums, the gradient of these rows' states, and those of the table float32 [V, E] and of the bias. The results are
     the same five: sums over all rows, and the gradient of the states in one piece. N is a number or a scalar.
     """
     num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK) if isinstance(num_rows, int) else (1, None)

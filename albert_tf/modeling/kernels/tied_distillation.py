@@ -1,9 +1,4 @@
-"""What a teacher thinks of every piece of the vocabulary, learnt without ever holding all its logits or the student's.
-
-A masked language model is compared at all S positions, where its own loss reads 15% of them: B S V numbers of the
-student, as many of the teacher, and as many of the gradient. So, as in `tied_cross_entropy`, loss and gradient are
-computed chunk by chunk in the forward pass, which keeps only the gradients of the states, of the table and of the bias.
-"""
+"""Distillation of a teacher's probabilities at all positions, without ever holding all logits of the two models."""
 
 import typing
 
@@ -13,7 +8,7 @@ from albert_tf.modeling.kernels import tied_cross_entropy
 
 
 class Scorer(typing.NamedTuple):
-    """What scores pieces by a table of embeddings: states [N, E], table float32 [V, E] and bias float32 [V]."""
+    """Scores tokens by a table of embeddings: states [N, E], table float32 [V, E] and bias float32 [V]."""
 
     states: tf.Tensor
     table: tf.Tensor
@@ -25,9 +20,9 @@ def tied_distillation(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the weighted sums of T^2 KL(softmax(t / T) || softmax(s / T)) and of equal guesses, float32 scalars.
 
-    The student gives the logits s of N rows, the teacher, whose E may be another, t; weights are float32 [N], 0 for
-    rows that don't count, and T is the temperature. Products are computed in the dtype of the states; softmax,
-    divergence and sums in float32. Nothing of the teacher is differentiated.
+    The student gives the logits s of N rows; the teacher, whose E may differ, t. Weights are float32 [N], 0 for rows
+    that don't count, and T is the temperature. Products are in the dtype of the states; softmax, divergence and sums in
+    float32. The teacher gets no gradient.
     """
     num_rows = student.states.shape[0] or tf.shape(student.states)[0]
     taught_table = tf.cast(teacher.table, teacher.states.dtype)
@@ -65,7 +60,7 @@ def tied_distillation(
 
 
 def uncounted_flops(num_rows: int, embedding_size: int, taught_size: int, vocab_size: int) -> int:
-    """Returns the operations of N rows that a compiler misses; sizes are E, and of the teacher no gradient is taken."""
+    """Returns the operations of N rows that a compiler misses; sizes are E of student and teacher."""
     of_student, of_teacher = (
         tied_cross_entropy.uncounted_flops(num_rows, size, vocab_size) for size in (embedding_size, taught_size)
     )

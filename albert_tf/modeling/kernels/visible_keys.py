@@ -1,7 +1,4 @@
-"""Which keys a query sees, in few numbers: no [S, S] for each example is written to memory for it.
-
-The kernels compare these numbers where they add the mask to the scores.
-"""
+"""Which keys a query sees, in few numbers that kernels compare: no [S, S] for each example is written to memory."""
 
 import typing
 
@@ -15,7 +12,7 @@ HIDDEN_SCORE = -10000.0
 
 
 class VisibleKeys(typing.NamedTuple):
-    """Which of S keys the R queries of each example see: those that all of this allows; None allows all."""
+    """Which of S keys the R queries of each example see: those that all fields allow; None allows all."""
 
     bias: tf.Tensor  # float32 [B, 1, S] or [B, R, S], added to the scores: 0 for a key to be seen, else `HIDDEN_SCORE`
     query_documents: tf.Tensor | None = None  # int32 [B, R], each of which sees keys of the same document alone
@@ -29,7 +26,7 @@ def visible_keys(
     is_causal: bool,
     output_positions: tf.Tensor | None,
 ) -> VisibleKeys:
-    """Returns what queries at positions int [B, R], or all, see; the bias is float32 [B, 1, S] or [B, S, S]."""
+    """Returns the keys that queries at positions int [B, R], or all, see; the bias is [B, 1, S] or [B, S, S]."""
     document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
     query_documents = document_ids
     last_keys = None
@@ -45,7 +42,7 @@ def visible_keys(
 
 
 def bias_of(visible: VisibleKeys) -> tf.Tensor:
-    """Returns what to add to the scores, float32 [B, 1, S] or [B, R, S]."""
+    """Returns the bias of the scores, float32 [B, 1, S] or [B, R, S]."""
     bias = visible.bias
     if visible.key_documents is not None:
         is_same = tf.equal(visible.query_documents[:, :, None], visible.key_documents[:, None])

@@ -1,4 +1,4 @@
-"""What a student learns from a teacher: ways to compare two models, and the seam between them and `Distillation`."""
+"""Distillation losses: ways to compare a student with its teacher, and their interface to `Distillation`."""
 
 import abc
 import collections.abc
@@ -26,7 +26,7 @@ _TEMPERATURE = 2.0
 
 
 class Reading(typing.NamedTuple):
-    """A model, and what it made of a batch."""
+    """A model, and its outputs for a batch."""
 
     encoder: AlbertEncoder
     outputs: dict[str, typing.Any]  # Of the encoder, `hidden_states` among them.
@@ -34,12 +34,11 @@ class Reading(typing.NamedTuple):
 
     @property
     def config(self) -> AlbertConfig:
-        """Its hyper-parameters."""
         return self.encoder.config
 
 
 class Lesson(abc.ABC):
-    """A way to compare two models. In the methods `config` is that of the student and `teacher` that of the teacher."""
+    """A distillation loss. In the methods `config` is that of the student and `teacher` that of the teacher."""
 
     coefficients: collections.abc.Mapping[str, float]  # Of the losses, by name.
     masked_lm_coefficient: float  # Of the masked language model that is learnt beside where nobody says another one.
@@ -59,7 +58,7 @@ class Lesson(abc.ABC):
     def make_auxiliary_models(
         self, config: AlbertConfig, teacher: AlbertConfig, dtype: typing.Any
     ) -> dict[str, tf.keras.layers.Layer]:
-        """Returns what is learnt beside the student, and only to compare the two models, by name."""
+        """Returns trainable layers that only compare the two models, by name."""
         return {}
 
     @abc.abstractmethod
@@ -71,29 +70,28 @@ class Lesson(abc.ABC):
         weights: tf.Tensor,
         **auxiliary_models: tf.keras.layers.Layer,
     ) -> dict[str, WeightedSum]:
-        """Returns losses and metrics, each as (sum, weight); nothing of the teacher is differentiated.
+        """Returns losses and metrics, each as (sum, weight); the teacher gets no gradient.
 
-        The bias is float32 [B, 1, S] or [B, S, S], 0 where a position may see a key; see `kernels.visible_keys`.
-        Weights are float32 [B, S], 1 for pieces and 0 for padding; their sum is the weight of every loss. Name the
-        auxiliary models in the signature.
+        The bias is float32 [B, 1, S] or [B, S, S], 0 for visible keys. Weights are float32 [B, S], 1 for tokens and 0
+        for padding; their sum is the weight of every loss. Name the auxiliary models in the signature.
         """
 
     @abc.abstractmethod
     def products(self, config: AlbertConfig, teacher: AlbertConfig, max_seq_length: int) -> tuple[int, int]:
-        """Returns the multiplications for one example beside the student's whole encoder: differentiated and not."""
+        """Returns the multiplications for one example besides the student's whole encoder: differentiated and not."""
         # Of the teacher that includes the encoder, as far as it is read.
 
     def uncounted_flops(self, config: AlbertConfig, teacher: AlbertConfig, batch_spec: BatchSpec) -> int:
-        """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
         return 0
 
 
 class Relations(Lesson):
-    """How much each piece is like each other one, by queries, keys and values of one application of a block.
+    """The similarity of each token to each other one, in queries, keys and values (MiniLMv2; Wang et al. 2021).
 
-    What all heads have is laid side by side and cut anew into relation heads, so the two models may differ in width, in
-    heads and in depth. For X of queries, keys and values the relations are softmax(X X^T / sqrt(d)), with d columns of
-    a head; the loss is KL(teacher || student), the mean over relation heads and over all pieces.
+    All heads of one application of a block are laid side by side and cut anew into relation heads, so the two models
+    may differ in width, in heads and in depth. For X of queries, keys and values the relations are softmax(X X^T /
+    sqrt(d)), with d columns of a head; the loss is KL(teacher || student), the mean over relation heads and over all
+    tokens.
     """
 
     coefficients = types.MappingProxyType({f"{name}_relation_loss": 1.0 for name in ("query", "key", "value")})
@@ -122,7 +120,6 @@ class Relations(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns 3 (S H^2 + S^2 H) of the student, and of the teacher the same and the blocks below."""
 
         def of_layer(width):
             return 3 * max_seq_length * width * (width + max_seq_length)
@@ -171,21 +168,20 @@ def _divergence(known, scores):
 
 
 def _relations(states, num_heads, bias):
-    """Returns X X^T / sqrt(d) of each head, float32 [B, heads, S, S], and what hides keys added."""
+    """Returns X X^T / sqrt(d) of each head plus the bias, float32 [B, heads, S, S]."""
     return scores_of_heads(states, states, num_heads) + bias[:, None]
 
 
 def _layer(settings, teacher):
-    """Returns the number of the teacher's application that is read, from 0."""
     return settings.teacher_layer % teacher.num_blocks
 
 
 class Logits(Lesson):
-    """The teacher's probabilities at all pieces, masked or not, and the cosine of the last hidden states.
+    """The teacher's probabilities at all tokens, masked or not, and the cosine of the last hidden states (DistilBERT).
 
     Losses and weights are those of the recipe in transformers' research projects: T^2 KL at a temperature T of 2,
-    averaged over pieces, and 1 - cosine likewise. `agreement` is the share of pieces at which both models guess
-    the same one.
+    averaged over tokens, and 1 - cosine likewise. `agreement` is the share of tokens at which both models guess the
+    same one.
     """
 
     coefficients = types.MappingProxyType({"logit_loss": 5.0, "cosine_loss": 1.0})
@@ -213,7 +209,6 @@ class Logits(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns S (H E + E V) of the student, and the teacher's encoder with the same of its own."""
         heads = (
             max_seq_length * each.embedding_size * (each.hidden_size + each.vocab_size) for each in (config, teacher)
         )
@@ -226,22 +221,20 @@ class Logits(Lesson):
 
 
 def _scorer(reading):
-    """Returns what scores the pieces at all positions of a batch."""
     head, table = reading.masked_lm_head, tf.convert_to_tensor(reading.encoder.embeddings.word_embeddings)
     states = head.states(reading.outputs["sequence_output"])
     return Scorer(tf.reshape(states, [-1, states.shape[-1]]), table, head.bias())
 
 
 class Layers(Lesson):
-    """The scores of attention before the softmax, and the hidden states, layer by layer.
+    """The scores of attention before the softmax, and the hidden states, layer by layer (TinyBERT; Jiao et al. 2020).
 
     A layer is one application of a block, whoever shares the block. Of the student's L_s and the teacher's L_t layers
-    the m-th learns of layer m L_t / L_s, and embeddings of embeddings. Both losses are those of the paper's general
+    the m-th learns from layer m L_t / L_s, and embeddings from embeddings. Both losses are those of the paper's general
     stage: sums over layers of mean squared distances.
 
-    The mean of the scores is over heads, over the keys that a piece sees, and over pieces. The published code takes it
-    over all S keys and S queries, with 0 for hidden keys in both models, so that a short text between much padding
-    weighs next to nothing there; where nothing is padded, it is the same.
+    The mean of the scores is over heads, visible keys and tokens. The published code takes it over all S keys and S
+    queries, with 0 for hidden keys in both models, so that a short text with much padding weighs next to nothing there.
 
     States of another width than the teacher's pass through one linear layer, the same for all layers. Of the same width
     they are compared as they are, where the published code has a linear layer, too: a teacher teaches itself nothing.
@@ -292,7 +285,6 @@ class Layers(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        """Returns L_s S H_s (2 H_s + S) and (L_s + 1) S H_s H_t of a projection, and the teacher's."""
         # Of the teacher these are its whole encoder and the same for the layers that are learnt.
         of_student, of_teacher = (
             config.num_blocks * max_seq_length * each.hidden_size * (2 * each.hidden_size + max_seq_length)
@@ -304,7 +296,7 @@ class Layers(Lesson):
 
 
 def _pairs_of_layers(config, teacher):
-    """Returns pairs of a layer of the student and that which it learns of, from 1, after 0 for the embeddings."""
+    """Returns pairs of a layer of the student and its layer of the teacher, from 1, after 0 for the embeddings."""
     distance = teacher.num_blocks // config.num_blocks
     return [(number, number * distance) for number in range(config.num_blocks + 1)]
 
@@ -321,7 +313,7 @@ LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "l
 def check_equal(
     lesson: str, compared: collections.abc.Mapping[str, str], config: AlbertConfig, teacher: AlbertConfig, source: str
 ) -> None:
-    """Raises InputError if two models differ in what a lesson compares one by one, by keys of the config."""
+    """Raises InputError if two models differ in keys of the config that a distillation loss needs equal."""
     for name, what in compared.items():
         own, other = getattr(config, name), getattr(teacher, name)
         if own != other:
@@ -332,7 +324,7 @@ def check_equal(
 
 
 def scores_of_heads(queries: tf.Tensor, keys: tf.Tensor, num_heads: int) -> tf.Tensor:
-    """Returns Q K^T / sqrt(d) of each head, d columns of it, float32 [B, heads, S, S], of Q and K [B, S, H]."""
+    """Returns Q K^T / sqrt(d) of each head, with d columns, float32 [B, heads, S, S], of Q and K [B, S, H]."""
     hidden_size = queries.shape[-1]
     size = hidden_size // num_heads
     (query,), (key,) = (split_heads(states, hidden_size, size) for states in (queries, keys))

@@ -1,4 +1,4 @@
-"""Pre-training by a teacher: a frozen model, of which a student learns what a way to compare them says."""
+"""Pre-training by a teacher: a frozen model that a student is compared with."""
 
 import dataclasses
 
@@ -27,8 +27,6 @@ TEACHER = "teacher"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillationSettings(Settings):
-    """What is to be decided of this objective."""
-
     teacher: str = setting(
         "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True, group=RARE
     )
@@ -49,25 +47,23 @@ class DistillationSettings(Settings):
     )
 
 
-# What a model has for pre-training that nothing here reads.
+# Variables for pre-training that nothing here reads.
 _UNREAD = (POOLER, "sentence_order_head/")
 _FORWARD_FLOPS_PER_PRODUCT = 2
 
 
 class Distillation(Objective):
-    """What a `Lesson` compares, and beside it the masked language model.
+    """A distillation loss, and beside it the masked language model.
 
-    Both models read the same ids. They are masked if masked pieces are learnt; without, the text is read as it is.
+    Both models read the same ids, which are masked only if masked tokens are learnt.
 
     Args:
         config: Hyper-parameters of the student, the model that the run is for.
         settings: Without a teacher there is a model, but nothing to train.
-        masking: How to mask.
-        packing: How examples are packed.
 
     Raises:
-        InputError: There is no such lesson or teacher, a setting is for another lesson, or the two models can't be
-            compared.
+        InputError: There is no such distillation loss or teacher, a setting is for another loss, or the two models
+            can't be compared.
     """
 
     title = "pre-training loss"
@@ -173,7 +169,6 @@ class Distillation(Objective):
         return results | dict(zip(names, self._masked_lm.compute(model, states, batch), strict=True))
 
     def _inputs(self, batch, config):
-        """Returns what the encoder of a model reads."""
         if not self._are_halves:
             return {name: batch[name] for name in encoder_batch_spec(1)}
         halves = find_halves(batch)  # each a text of its own, as where `MatchingHalves` is learnt
@@ -184,13 +179,12 @@ class Distillation(Objective):
         }
 
     def _bias(self, batch):
-        """Returns which positions see which keys; see `Lesson.compute`."""
         bias = (1.0 - tf.cast(batch["input_mask"][:, None], tf.float32)) * HIDDEN_SCORE
         documents = find_halves(batch).document_ids if self._are_halves else None
         return bias_of(visible_keys(bias, documents, False, None))
 
     def identity(self):
-        """Returns name and settings; the teacher is told by its content."""
+        """Returns name and settings; the teacher is identified by its content."""
         return {
             **super().identity(),
             **{name: value for name, value in self._settings.kept().items() if name != TEACHER},
@@ -218,14 +212,13 @@ class Distillation(Objective):
 
 
 def _read_teacher(folder, source):
-    """Returns the config of the model in a folder, without a pooler, which no lesson reads."""
+    """Returns the config of the model in a folder, without a pooler, which no distillation loss reads."""
     if not any(tf.io.gfile.exists(f"{folder}{ending}") for ending in ("", ".index")):
         raise InputError(f"{source}: there is no such folder or checkpoint; name the folder of a model")
     return read_config(folder, source).replace(pooler=False)
 
 
 def _check_settings_of_others(name, settings):
-    """Checks that nothing is set that another lesson alone reads."""
     defaults = DistillationSettings()
     for other, lesson in LESSONS.items():
         for each in lesson.own_settings if other != name else ():
@@ -237,7 +230,6 @@ def _check_settings_of_others(name, settings):
 
 
 def _check_model(config, whose):
-    """Checks that a model, called `whose` in errors, reads what is compared."""
     refuse_entities(config, "distil", whose)
     if config.is_causal:
         raise InputError(
@@ -252,7 +244,7 @@ def _check_model(config, whose):
 
 
 def _unreached(encoder):
-    """Returns what the names begin with of what comes after the last queries, keys and values, and nowhere before."""
+    """Returns the beginnings of the names of variables used only after the last queries, keys and values."""
     *before, (attention, feed_forward) = map(encoder.sub_layers_of, range(encoder.config.num_blocks))
     names, parts = [], ["output_dense", "distances"]
     if not before:
