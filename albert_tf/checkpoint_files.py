@@ -123,7 +123,10 @@ def find_best_checkpoint(folder: str) -> str | None:
 
 
 def resolve_checkpoint(path: str) -> str | None:
-    """Returns the checkpoint that a path names, of a folder the best on held-out data or else the newest; None if none."""
+    """Returns the checkpoint that a path names, None if there is none.
+
+    In a folder that is the one that did best on held-out data, or the newest if that is unknown.
+    """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
         path = find_best_checkpoint(path) or newest_checkpoint(path) or named_newest(path)
     return path if path and tf.io.gfile.exists(f"{path}.index") else None
@@ -144,7 +147,7 @@ def find_beside_checkpoint(checkpoint: str | None, name: str) -> str | None:
 
 
 def best_source(name: str, shapes: dict[str, list[int]]) -> str:
-    """Returns the name of the best values that a checkpoint has of a model's variable: averages, where there are any."""
+    """Returns the name of the best values that a checkpoint has of a variable: averages, where there are any."""
     averaged = f"{AVERAGES_PREFIX}{name}"
     return averaged if averaged in shapes else f"{MODEL_PREFIX}{name}"
 

@@ -93,7 +93,6 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
 
 
 def sha256_of(path: str, num_bytes: int | None = None) -> str:
-    """Returns the SHA-256 of a file, or of its first bytes."""
     digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
     with reading(path) as file:
         while block := file.read(min(rest, _BYTES_PER_BLOCK)):
@@ -159,12 +158,10 @@ def replacing(path: str | os.PathLike, makes_folder: bool = True) -> collections
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Writes a UTF-8 file as a whole."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:
-    """Writes a file as a whole."""
     with replacing(path) as file:
         file.write(content)
 

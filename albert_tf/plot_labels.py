@@ -26,12 +26,7 @@ def hangul_font() -> str | None:
 def drawable(
     labels: collections.abc.Sequence[str], name: str = "label"
 ) -> tuple[collections.abc.Sequence[str], str | None]:
-    """Returns what to write for labels, and the font to write it in, None for any.
-
-    Args:
-        labels: The labels.
-        name: Where no font has their letters, they become this and a number.
-    """
+    """Returns labels, or `name` and a number where no font has their letters, and the font for them, None for any."""
     if all(label.isascii() for label in labels):
         return labels, None
     font = hangul_font()

@@ -29,7 +29,7 @@ class ProgressLine:
         return time.monotonic() - self._last_at >= between
 
     def show(self, line: str) -> None:
-        """Shows a line; in a terminal in place of the one before, and no more of it than fits into one row."""
+        """Shows a line, or in a terminal as much of it as fits into one row, in place of the one before."""
         if not tells(RESULTS):
             return
         if self._is_terminal:
@@ -40,7 +40,7 @@ class ProgressLine:
         self._last_at = time.monotonic()
 
     def finish(self, is_kept: bool = True) -> None:
-        """Leaves the last line where it is, or takes it away, where it could be rewritten."""
+        """Leaves the last line in the terminal, or takes it away."""
         end_row(self._stream, is_kept)
 
 
@@ -49,10 +49,7 @@ def with_progress(
 ) -> collections.abc.Iterator[typing.Any]:
     """Yields batches, and shows how many of them are done where that takes long.
 
-    Args:
-        batches: What is worked through.
-        count: How many there are; below 0 if nobody knows.
-        what: What is done, as in "evaluating".
+    `count` is how many there are, below 0 if nobody knows; `what` is done with them, as in "evaluating".
     """
     line, begin = ProgressLine(), time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Folders that the library `datasets` has saved (`save_to_disk`), read with it."""
+"""Folders that the library `datasets` has saved (`save_to_disk`)."""
 
 import os
 
@@ -14,7 +14,7 @@ def is_saved(folder: str) -> bool:
 
 
 def import_datasets(path: str):
-    """Returns the library, and refuses what it has saved where it is not installed."""
+    """Returns the library; raises InputError, which names the path, where it is not installed."""
     try:
         import datasets
     except ImportError as error:
@@ -28,8 +28,7 @@ def import_datasets(path: str):
 def saved_splits(folder: str) -> dict[str, tuple[str, ...]]:
     """Returns the Arrow files of each split of such a folder, by its name; those of a Dataset as the split train.
 
-    Raises:
-        InputError: The library is not installed, or can't load the folder.
+    Raises InputError if the library is not installed, or can't load the folder.
     """
     datasets = import_datasets(folder)
     try:

@@ -106,7 +106,7 @@ def _reading_in_bounds(metadata, path):
 
 
 def _decoded(batch):
-    """Yields a batch in parts of `_BYTES_PER_BATCH` at most, or of one row, with the texts that dictionaries stand for."""
+    """Yields a batch with its dictionaries decoded, in parts of at most `_BYTES_PER_BATCH`, or of one row."""
     import pyarrow
 
     is_coded = [pyarrow.types.is_dictionary(column.type) for column in batch.columns]

@@ -1,7 +1,7 @@
-"""Which of several sources of text, such as languages, each example of each batch is of: a function of seed and step.
+"""The source, such as a language, that each example of each batch is drawn from: a function of seed and step.
 
-So a run that is resumed draws what it would have drawn, and nothing of it needs to be saved. How many examples of each
-source were read before a step follows from drawing all steps before it once more.
+So a resumed run draws the same, and nothing needs to be saved. How many examples of each source were read before a step
+follows from drawing all steps before it once more.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ _STEPS_PER_BLOCK = 256  # drawn at once
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """What is drawn, and how often."""
+    """The sources of examples, and how often each is drawn."""
 
     sources: tuple[int, ...]  # of each shard the number of its source, from 0
     shares: tuple[float, ...]  # how often a source is drawn when it is its turn; those of one turn add up to 1
@@ -28,7 +28,7 @@ class Mixture:
         return [share / len(self.turns) for share in self.shares]
 
     def draw(self, seed: tf.Tensor, block: tf.Tensor, batch_size: int) -> tf.Tensor:
-        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed of all is int64 [2].
+        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed is int64 [2].
 
         B is the number of examples in a batch over all hosts.
         """
@@ -59,7 +59,7 @@ class Mixture:
         return counts.tolist()
 
     def _limits(self):
-        """Returns float32 [turns, sources]: the draw from which on it is a later source."""
+        """Returns the draws from which on a later source is taken, float32 [turns, sources]."""
         limits = np.zeros([len(self.turns), len(self.shares)])
         for turn, sources in enumerate(self.turns):
             limits[turn, list(sources)] = [self.shares[source] for source in sources]

@@ -22,7 +22,7 @@ class Line(typing.NamedTuple):
 
 
 def read_lines(path: str) -> collections.abc.Iterator[Line]:
-    """Yields the lines of a file, a gzip file if its name ends in .gz; a byte order mark is left out.
+    """Yields the lines of a file, a gzip file if its name ends in .gz, without a byte order mark.
 
     Raises InputError if it can't be read, a line is longer than `MAX_BYTES_PER_LINE`, or empty lines have no end.
     """

@@ -1,4 +1,4 @@
-"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
+"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, recognized by the ends of their names."""
 
 import collections.abc
 import csv
@@ -85,11 +85,10 @@ class RowFile(collections.abc.Iterable[Row]):
         return self._read()
 
     def place(self, number: int) -> str:
-        """Returns the place of a row, for messages."""
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Raises InputError unless wanted columns are there, each once; `how`, how others are named, ends the error."""
+        """Raises InputError, which ends with `how` to name others, unless wanted columns are there, each once."""
         for name in wanted:
             if name not in found:
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
@@ -119,7 +118,7 @@ class RowFile(collections.abc.Iterable[Row]):
             self._check_separator()
 
     def _check_separator(self):
-        """Refuses a CSV file whose columns are separated as other programs do, before its rows look like bad ones."""
+        """Refuses a CSV file with other separators than commas, before its rows look like bad ones."""
         if len(self.columns) == 1 and "\t" in self.columns[0]:
             raise InputError(
                 f"{self.path}, line 1: the columns are separated by tabs, not commas; give the file a name that "
@@ -237,7 +236,7 @@ class RowFile(collections.abc.Iterable[Row]):
 
 
 def _without_empty_end(rows, is_empty):
-    """Yields rows, but for the empty ones behind the last that is not."""
+    """Yields rows without the empty ones at the end."""
     empty = []
     for row in rows:
         empty.append(row)
@@ -247,7 +246,6 @@ def _without_empty_end(rows, is_empty):
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
-    """Writes a tab-separated file, by way of a temporary name, of `tab_separated` rows."""
     write_text(path, "".join(map(tab_separated, rows)))
 
 
@@ -257,7 +255,7 @@ def tab_separated(row: list[str]) -> str:
 
 
 def _flatten(value):
-    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is twice."""
+    """Returns an object with values of inner objects as columns `a.b`; raises InputError if one is twice."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -275,7 +273,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a numbered label, None for -1, as `datasets` says none; InputError for other numbers."""
+    """Returns the name of a numbered label, None for -1; raises InputError for others that have none."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

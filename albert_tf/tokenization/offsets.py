@@ -86,7 +86,7 @@ class OriginalPositions:
         return kinds
 
     def _kind_of(self, character):
-        """Returns what becomes of a character: `_STAYS` if it alone makes one, `_DEPENDS_ON_CONTEXT`, or nothing."""
+        """Returns `_STAYS` if a character makes one whatever stands beside it, or another of the constants."""
         if self._options.form != "korean":
             stays = bert_normalization.stays_one(character, self._options.of_bert)
             return {True: _STAYS, False: _DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]

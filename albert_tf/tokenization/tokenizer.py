@@ -177,11 +177,11 @@ class KoreanWordPieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "KoreanWordPieceTokenizer":
-        """Reads what `save` wrote.
+        """Reads a tokenizer that `save` wrote.
 
         Args:
             folder: Where.
-            settings_file: What tokenizer.json is called there.
+            settings_file: The name of tokenizer.json there.
 
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or vocab.txt is not the vocabulary that
@@ -289,7 +289,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return {name: value for name, value in switches.items() if name not in _OF_IMPORTS}
 
     def _settings_of_imports(self):
-        """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
+        """Returns the settings that only tokenizers from elsewhere have, so that the files of ours stay as they are."""
         options = self.normalization
         values = (
             options.form,

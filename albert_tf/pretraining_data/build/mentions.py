@@ -25,20 +25,19 @@ def save_names(names: NameList | None, folder: str) -> None:
 
 
 def load_names(folder: str, tokenizer: Tokenizer) -> NameList | None:
-    """Returns what `save_names` wrote."""
     path = os.path.join(folder, _NAMES_FILE)
     return read_names(path, tokenizer) if tf.io.gfile.exists(path) else None
 
 
 class MentionMarks:
-    """Marks mentions of names, which the tokenizer has cut into pieces."""
+    """Marks mentions of names in ids."""
 
     def __init__(self, names: NameList, tokenizer: Tokenizer):
         self._trie, self._sizes = build_trie(names.pieces, tokenizer.starts_word)
         self._between = tokenizer.vocabulary.id_of(SEP)
 
     def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
-        """Returns what each piece is to mentions, int8 [P], as `Text` has it; the borders are of sentences, int64."""
+        """Returns `Text.mentions`, int8 [P]; the borders are of sentences, int64."""
         # As one row, in which no name goes on across what stands between sentences.
         places = np.arange(len(ids)) + np.repeat(np.arange(len(borders) - 1), np.diff(borders))
         row = np.full(len(ids) + len(borders), self._between, np.int32)

@@ -1,4 +1,4 @@
-"""Pairs of segments whose label is told by the words and by nothing else; `order` and `next` are such.
+"""Pairs of segments whose label is told by the words and by nothing else.
 
 Text is not the same in both directions: a title is shorter than what follows it, a question than its answer, and the
 last sentences of a document are a remainder. So a pair must not show how long sentences happened to be:
@@ -121,7 +121,6 @@ def draw_lengths(document, begin, target, generator):
 
 
 def _along(document, make_pair):
-    """Yields the pairs of a document."""
     begin = rest = 0
     while begin < document.size:
         made = make_pair(document, begin)
@@ -211,7 +210,7 @@ class _Elsewhere:
     def find(self, own, begin, end, length):
         """Returns a document other than `own`, and where a segment of it begins; twice None if it is too short.
 
-        If there is no other, a segment of the same document that lies outside `begin` up to `end`.
+        If there is no other, the segment is of the same document, outside `begin` up to `end`.
         """
         number = self._numbers[id(own)]
         own_begin, own_end = self._ends[number - 1] if number else 0, self._ends[number]

@@ -21,7 +21,6 @@ _LIKE_NOUNS = {"XSN", "SN", "SL", "SH"}
 
 
 def has_kiwi() -> bool:
-    """Whether kiwipiepy is installed."""
     return importlib.util.find_spec("kiwipiepy") is not None
 
 

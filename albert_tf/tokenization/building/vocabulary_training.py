@@ -56,13 +56,13 @@ def train_vocabulary(
 
     In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
     Every character of the alphabet is a piece at the start of a word and inside one, so a word is unknown only if it
-    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size, beyond
-    `num_unused`. The same counts and settings give the same vocabulary.
+    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
+    same counts and settings give the same vocabulary.
 
     Merges never cross a `BORDER` in a word, and pairs that occur less often than `min_frequency` are not merged. The
     alphabet is the `limit_alphabet` most frequent characters of the text, and those `required`. With `prune`, merges
-    are dropped that are only steps on the way to longer ones, so that the tokenizer uses them for no word of the text,
-    and the next ones taken instead. Raises InputError if there are no words, or `vocab_size` can't hold the alphabet.
+    that are only steps to longer ones, so that the tokenizer uses them for no word of the text, give way to the next
+    ones. Raises InputError if there are no words, or `vocab_size` can't hold the alphabet.
     """
     if not word_counts:
         raise InputError("the text contains no words to build a vocabulary from")
@@ -164,7 +164,7 @@ def _used_merges(word_counts, characters, wordpiece_scheme, learn, room):
 
 
 def _used_pieces(words, merges, characters, wordpiece_scheme):
-    """Returns those of the merges that greedy longest match uses."""
+    """Returns the merges that greedy longest match uses."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *merges])
     engine = WordPiece(vocabulary, wordpiece_scheme)
     is_used = np.zeros(len(vocabulary), bool)

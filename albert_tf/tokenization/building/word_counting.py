@@ -1,4 +1,4 @@
-"""Counting the words of a text of any size in bounded memory: what a vocabulary is learnt from."""
+"""Counting the words of a text of any size in bounded memory, to learn a vocabulary from."""
 
 import collections
 import collections.abc
@@ -53,7 +53,7 @@ def count_words(
     """Counts the words of a text, normalised and split as a tokenizer of the settings will do it.
 
     Unless `morphemes` is "none", words hold `BORDER` where merges must not cross. With more than `max_different_words`,
-    the rarest so far are forgotten until half of them are left, and `report` is called with a line of text. Raises
+    the rarest so far are forgotten until half as many are left, and `report` is called with a line of text. Raises
     InputError if `morphemes` needs a library that is not installed.
     """
     splitter = KoreanWordPieceTokenizer(Vocabulary([UNK]), **tokenizer_settings)
@@ -79,7 +79,7 @@ def count_words(
 def join_counts(counts: list[collections.Counter], shares: list[float]) -> collections.Counter:
     """Returns the words of several texts together, as if each were its share of all; the shares add up to 1.
 
-    The text that is more than its share counts as it is, and the others count more than once.
+    The text that has more than its share counts as it is, and the others count more than once.
     """
     factors = [share / text.total() for text, share in zip(counts, shares)]
     joined = collections.Counter()

@@ -1,4 +1,4 @@
-"""What is done to text before a SentencePiece model, which has a normaliser of its own, gets it.
+"""The normalisation of text before a SentencePiece model, which has a normaliser of its own, gets it.
 
 The steps are those of the original's `preprocess_text`, and of Hugging Face's ALBERT tokenizer: every run of spaces
 becomes one, none at the ends; `` and '' become a quotation mark; characters are taken apart (NFKD) and lose their
@@ -43,7 +43,7 @@ class SentencePieceOptions:
 
 
 class SentencePieceNormalizer:
-    """Normalises texts with TensorFlow ops; `lowers_first` lower-cases letters before all else, too, each by itself."""
+    """Normalises texts with TensorFlow ops; `lowers_first` first lower-cases letters, each by itself."""
 
     def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
         self._options, self._lowers_first = options, lowers_first and options.lower_case
@@ -64,7 +64,7 @@ class SentencePieceNormalizer:
         )
 
     def characters(self, texts: tf.Tensor) -> Characters:
-        """Returns the characters of normalised texts, and which of the texts as given they stand for."""
+        """Returns the characters of normalised texts, and where they stand in the texts as given."""
         characters = characters_of(texts)
         if self._lowers_first:
             characters = replaced(characters, lower_case())

@@ -35,14 +35,13 @@ class SentencePieceVocabulary(Vocabulary):
         self._ids.update({token: self._ids[name] for token, name in names.items()})
 
     def require(self, *pieces: str) -> None:
-        """Checks that pieces are there, special tokens by either name."""
         super().require(*(self._names.get(piece, piece) for piece in pieces))
 
     def is_reserved(self, piece: str) -> bool:
-        """Whether a piece stands for no text: a special token, another control piece or an [unused] slot."""
+        """Whether a piece is a special token, another control piece or an [unused] slot."""
         return piece in self._reserved or is_reserved(piece)
 
     @property
     def special_pieces(self) -> list[str]:
-        """What the special tokens are called in the model, in the order of `SPECIAL_TOKENS`."""
+        """The model's names of the special tokens, in the order of `SPECIAL_TOKENS`."""
         return [self._names[token] for token in (PAD, UNK, CLS, SEP, MASK)]
