@@ -54,10 +54,8 @@ def first_line(error: Exception) -> str:
 
 
 def with_extra(extra: str) -> str:
-    """Returns the argument of `pip install` for an extra of this library, quoted for a shell.
-
-    In a checkout that is its folder, for pip finds no albert_tf elsewhere, and `make demo` does not install it.
-    """
+    """Returns the argument of `pip install` for an extra of this library, quoted for a shell."""
+    # pip finds no albert_tf elsewhere, and `make demo` does not install it.
     if os.path.exists(os.path.join(_CHECKOUT, "setup.py")):
         return f"-e {shlex.quote(f'{_CHECKOUT}[{extra}]')}"
     return shlex.quote(f"albert_tf[{extra}]")

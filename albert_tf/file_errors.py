@@ -36,10 +36,7 @@ def reason_of(error: Exception) -> str:
 
 
 def describe_file_error(error: BaseException) -> str | None:
-    """Returns a sentence that says which file a system's error is about, what it says, and what to do; None for others.
-
-    TensorFlow's errors count where their message gives the system's reason, or is about a file elsewhere ("gs://...").
-    """
+    """Returns a sentence on a system's error about a file: which, what is wrong and what to do; None for others."""
     if not isinstance(error, file_errors()):
         return None
     codes = {os.strerror(code): code for code in errno.errorcode}

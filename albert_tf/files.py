@@ -35,10 +35,7 @@ _HALF_CHARACTER = "\\ud"
 
 
 def gfile_for(path: str):
-    """Returns `tf.io.gfile`, or a class with the same functions for files of this machine.
-
-    The class serves processes that haven't imported TensorFlow, which would take longer than most of their work.
-    """
+    """Returns `tf.io.gfile`, or a class with its functions for local files in a process without TensorFlow."""
     if _has_tensorflow() or "://" in path:
         import tensorflow as tf
 
@@ -137,10 +134,7 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike, makes_folder: bool = True) -> collections.abc.Iterator[typing.BinaryIO]:
-    """Opens a file for bytes under a temporary name, and renames it once all is written, replacing an earlier one.
-
-    Where `makes_folder` is False, a missing folder is an error of the file system.
-    """
+    """Opens a file for bytes under a temporary name, and renames it once all is written."""
     path = os.fspath(path)
     gfile, temporary = gfile_for(path), unfinished_path(path)
     if makes_folder:

@@ -13,10 +13,7 @@ def lacking_characters(
     words: collections.abc.Iterable[str],
     are_unknown: collections.abc.Callable[[list[str]], collections.abc.Iterable[bool]],
 ) -> list[str]:
-    """Returns the characters of unknown words that a vocabulary lacks, the most frequent first.
-
-    `are_unknown` returns, of each text, whether it holds a word that the vocabulary can't spell.
-    """
+    """Returns the characters of unknown words that a vocabulary lacks, the most frequent first."""
     counts = collections.Counter(character for word in words for character in word)
     characters = [character for character, _ in counts.most_common()]
     return [each for each, is_unknown in zip(characters, are_unknown(characters)) if is_unknown] if counts else []

@@ -8,14 +8,11 @@ _HANGUL_FILES = ("nanumgothic.ttf", "notosanscjk-regular.ttc", "notosanskr-regul
 
 
 def hangul_font() -> str | None:
-    """Returns the name of an installed font that has Hangul, None if there is none.
-
-    Finds fonts that were installed after matplotlib was imported, too, which a notebook's first cell may do.
-    """
+    """Returns the name of an installed font that has Hangul, None if there is none."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     installed = {font.name for font in fontManager.ttflist}
-    if not installed.intersection(_HANGUL_FONTS):
+    if not installed.intersection(_HANGUL_FONTS):  # a notebook may have installed one after matplotlib's import
         for path in findSystemFonts():
             if os.path.basename(path).lower() in _HANGUL_FILES:
                 fontManager.addfont(path)

@@ -23,7 +23,6 @@ class ProgressLine:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last line is old enough for another one."""
         is_brief = not self._is_terminal and not tells(DETAILS)
         between = _SECONDS_IN_A_BRIEF_LOG if is_brief else _SECONDS_BETWEEN_LINES[self._is_terminal]
         return time.monotonic() - self._last_at >= between
@@ -47,10 +46,7 @@ class ProgressLine:
 def with_progress(
     batches: collections.abc.Iterable[typing.Any], count: int, what: str
 ) -> collections.abc.Iterator[typing.Any]:
-    """Yields batches, and shows how many of them are done where that takes long.
-
-    `count` is how many there are, below 0 if nobody knows; `what` is done with them, as in "evaluating".
-    """
+    """Yields batches, and shows how many of `count` (below 0 if nobody knows) are done where that takes long."""
     line, begin = ProgressLine(), time.monotonic()
     try:
         for number, batch in enumerate(batches):

@@ -200,12 +200,9 @@ def settings_of(of: type) -> types.MappingProxyType[str, Setting]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The base of classes whose fields are settings; a value that can't be its setting's raises InputError.
+    """The base of classes whose fields are settings; a value that can't be its setting's raises InputError."""
 
-    `given` are the names of those that somebody gave.
-    """
-
-    given: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
+    given: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)  # names that a user gave
 
     def __post_init__(self):
         for name, known in settings_of(type(self)).items():
@@ -265,7 +262,6 @@ def as_json(value: typing.Any) -> typing.Any:
 
 
 def check_whole(name: str, value: typing.Any, least: int, most: float = math.inf) -> None:
-    """Raises InputError if a setting is no whole number from `least` to `most`."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= value <= most:
         allowed = f"from {least} on" if most == math.inf else f"from {least} to {most}"
         raise InputError(f"`{name}` must be a whole number {allowed}. Received: {value!r}")

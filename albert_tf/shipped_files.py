@@ -19,10 +19,7 @@ _IN_WHEEL = os.path.join(_PACKAGE, "shipped")
 
 
 def shipped_path(name: str = "") -> str:
-    """Returns the path of an included file or folder, given its path in the repository, "" for the folder around all.
-
-    Raises InputError if there is none.
-    """
+    """Returns the path of an included file or folder by its path in the repository; "" is the folder around all."""
     root = _IN_WHEEL if os.path.isdir(_IN_WHEEL) else os.path.dirname(_PACKAGE)
     if not name:
         return root
@@ -34,10 +31,7 @@ def shipped_path(name: str = "") -> str:
 
 
 def find_or_shipped(folder: str | os.PathLike) -> str:
-    """Returns a folder as it is, or the included one if a relative path names none here.
-
-    Raises InputError if there is no such folder, and its name is like those of models of the Hugging Face hub.
-    """
+    """Returns a folder, or the included one if a relative path names none here; InputError for a name of the hub."""
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"a folder must be named by its path. Received: {describe(folder)}")
     folder = os.fspath(folder)
@@ -51,10 +45,7 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
 
 
 def did_you_mean(path: str) -> str:
-    """Returns the end of a sentence that names the folder which is spelled most like one that is not there.
-
-    It is an included model or a folder beside the one that is named; "" where none is alike.
-    """
+    """Returns "; did you mean ...?" with a folder, beside a missing one or included, that is spelled alike, or ""."""
     parent = os.path.dirname(path)
     beside = [os.path.join(parent, name) for name in os.listdir(parent or ".")] if os.path.isdir(parent or ".") else []
     models = {f"models/{name}": name for name in os.listdir(os.path.join(shipped_path(), "models"))}

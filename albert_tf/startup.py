@@ -58,8 +58,8 @@ def import_tensorflow() -> None:
 def fast_import():
     """Lets TensorFlow be imported without libraries that it only looks for, and without collecting garbage on the way.
 
-    Where they are installed, they take longer than TensorFlow and Keras themselves. Afterwards they can be imported as
-    ever, but Keras goes on without them. Garbage is never looked for among what was imported.
+    Where they are installed, they take longer than TensorFlow itself. They can be imported afterwards, but not by
+    Keras.
     """
     left_out = [name for name in _LIBRARIES_WITHOUT_USE if name not in sys.modules]
     collects_garbage = gc.isenabled()
@@ -120,10 +120,7 @@ def held_back_messages():
 
 
 def without_warnings_of_tracing() -> None:
-    """Silences TensorFlow's warnings of functions that are traced often, from now on.
-
-    Each training and each loaded model compiles functions of its own, which TensorFlow counts as one.
-    """
+    """Silences warnings of functions that are traced often: TensorFlow counts those of all models together."""
     import logging
 
     logging.getLogger("tensorflow").addFilter(_is_not_of_tracing)  # once, however often this is called

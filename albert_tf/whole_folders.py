@@ -48,10 +48,7 @@ def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterato
 
 @contextlib.contextmanager
 def files_together(folder: str) -> collections.abc.Iterator[str]:
-    """Yields an empty local folder to write into; its files move together into another one when all went well.
-
-    The caller holds that folder. Files of the same names are replaced.
-    """
+    """Yields an empty local folder; its files move together into another, held by the caller, when all went well."""
     with contextlib.ExitStack() as stack:
         if "://" in folder:
             temporary = stack.enter_context(tempfile.TemporaryDirectory())

@@ -1,7 +1,4 @@
-"""Files of text, read in blocks and cut into lines, so that a line of any length is read in bounded memory.
-
-Files are identified by a hash of their bytes as they are stored, taken while they are read.
-"""
+"""Files of text, read in blocks and cut into lines, so that a line of any length is read in bounded memory."""
 
 import codecs
 import collections.abc
@@ -25,7 +22,7 @@ class FileStart(typing.NamedTuple):
 
 
 class HashedFile:
-    """A file that is hashed while it is read from beginning to end."""
+    """A file that is hashed, as it is stored, while it is read from beginning to end."""
 
     def __init__(self, file: typing.BinaryIO):
         self._file, self._digest, self._num_bytes = file, hashlib.sha256(), 0
@@ -45,10 +42,7 @@ class HashedFile:
 
 
 def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
-    """Yields the content of a file in blocks, decompressed if its name ends in .gz.
-
-    Raises BadCorpusError if it is not a whole gzip file, or holds 65,536 zero bytes in a row.
-    """
+    """Yields a file in blocks, decompressed if its name ends in .gz; raises BadCorpusError if it can't be text."""
     # GFile.readline drops carriage returns inside lines, so read blocks.
     num_bytes, stream = 0, gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
     try:

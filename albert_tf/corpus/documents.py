@@ -10,8 +10,6 @@ from albert_tf.corpus.reader import Chunk, CorpusReader
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """The documents of a chunk."""
-
     chunk_id: tuple[int, int]  # file number and chunk number within the file; with the seed they key every random draw
     texts: list[list[str]]  # the lines of each document
     # SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the first, so

@@ -22,10 +22,7 @@ _MOST_UNPACKED, _FEWEST_ROWS = 1000, 16
 
 
 class SeekableFile(io.IOBase):
-    """A GFile of `size` bytes with the methods that pyarrow calls and GFile lacks.
-
-    A damaged file may claim parts of any size; no more bytes are asked for than there are.
-    """
+    """A GFile with the methods that pyarrow calls and GFile lacks; it never asks for more than its `size` of bytes."""
 
     def __init__(self, file: typing.BinaryIO):
         self._file, self.seek, self.tell = file, file.seek, file.tell

@@ -21,9 +21,8 @@ TABLE_ENDINGS = _, _ARROW = ".parquet", ".arrow"
 def open_table(path: str) -> collections.abc.Iterator[TableFile]:
     """Opens a file whose name ends in one of `TABLE_ENDINGS`.
 
-    Raises:
-        BadCorpusError: The file isn't a whole one of the format that its name says.
-        InputError: It can't be read, pyarrow is not installed, or it is an Arrow file outside a folder of `datasets`.
+    Raises BadCorpusError if it isn't whole, and InputError if it can't be read, pyarrow is not installed, or it is an
+    Arrow file outside a folder of `datasets`.
     """
     folder, name = os.path.split(path)
     if path.endswith(_ARROW) and (name.startswith("cache-") or not is_saved(folder)):
@@ -66,10 +65,7 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them.
-
-    -1 stands for no label there. Raises BadCorpusError if the description that `datasets` has written can't be read.
-    """
+    """Returns, by column, the label names of what `datasets` calls a ClassLabel, or a list of them; -1 is no label."""
     content = (table.schema.metadata or {}).get(b"huggingface")
     if content is None:
         return {}

@@ -35,10 +35,7 @@ class KnownEntities(typing.NamedTuple):
 
 
 def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: TrieSizes) -> AlbertConfig:
-    """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before.
-
-    The shape is that of their vectors. Raises InputError if the model can't know entities.
-    """
+    """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before."""
     num_entities, entity_size = shape
     return config.replace(
         num_entities=num_entities,
@@ -51,10 +48,7 @@ def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: Tr
 
 
 def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source: str) -> KnownEntities:
-    """Returns the entities of a folder of vectors; errors begin with the source.
-
-    Raises InputError if the folder can't be used, or the vocabulary spells none of its names.
-    """
+    """Returns the entities of a folder of vectors; raises InputError, which begins with the source, if it has none."""
     entities, vectors = read_entity_vectors(folder, source)
     digest = hashlib.sha256("".join(f"{name}\n" for name in entities).encode())
     digest.update(vectors.tobytes())

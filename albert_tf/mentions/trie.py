@@ -49,10 +49,7 @@ class Trie(typing.NamedTuple):
 def build_trie(
     sequences: collections.abc.Sequence[collections.abc.Sequence[int]], starts_word: np.ndarray
 ) -> tuple[Trie, TrieSizes]:
-    """Returns the trie of sequences, which are numbered from 1; `starts_word` is bool [num_pieces].
-
-    No sequence may be empty, or appear twice.
-    """
+    """Returns the trie of sequences, none empty or repeated, numbered from 1; `starts_word` is bool [num_pieces]."""
     edges, ends = {}, {}
     for number, sequence in enumerate(sequences, start=1):
         node = _ROOT
@@ -80,8 +77,7 @@ def build_trie(
 def find_sequences(trie: Trie, sizes: TrieSizes, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the longest sequence at the beginning of each word, from left to right; no two overlap.
 
-    Returns two int32 [B, S], as `ids` is, that are 0 except where a sequence begins: its number, from 1, and its
-    length.
+    Returns its number, from 1, and its length where one begins, else 0: int32 [B, S], as `ids`, each.
     """
     nodes = tf.where(tf.gather(trie.starts_word, ids) > 0, _ROOT, -1)
     numbers = lengths = tf.zeros_like(ids)

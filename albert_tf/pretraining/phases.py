@@ -29,7 +29,7 @@ def objective_of(
     """Returns what is to be learnt from the examples in shards.
 
     Args:
-        config: Hyper-parameters of the model.
+        config: Of the model.
         shards: The examples.
         name: Of the objective; None for the one that the builder was told.
         settings: The objective's own, by name.

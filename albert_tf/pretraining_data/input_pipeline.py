@@ -187,10 +187,7 @@ def _derive_seed(seed, use, *numbers):
 
 @tf.autograph.experimental.do_not_convert
 def eval_dataset(paths: list[str], options: InputOptions, prepare: Prepare, global_batch_size: int) -> tf.data.Dataset:
-    """Returns every example once, in order; the last batch is filled up with zeros, and so of weight zero.
-
-    Each batch is prepared with the same seed every time.
-    """
+    """Returns every example once, in order, always prepared alike; zeros, of weight zero, fill up the last batch."""
     batches = tf.data.TFRecordDataset(paths).batch(global_batch_size).enumerate()
 
     def prepare_batch(number, serialized):

@@ -46,8 +46,7 @@ def check_sources(sources: list[str]) -> None:
 def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
     """Returns how often each language is drawn: its share of the text to the power of an exponent, made to add up to 1.
 
-    Conneau and Lample (2019), section 3.1. Sizes are in pieces. Raises InputError if the exponent is not from 0 (all
-    are drawn alike) to 1 (as there is text of each).
+    Conneau and Lample (2019), section 3.1. Sizes are in pieces. Raises InputError if the exponent is not from 0 to 1.
     """
     if exponent < 0:
         raise InputError(

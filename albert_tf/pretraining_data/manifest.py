@@ -107,10 +107,7 @@ def mention_options(manifest: dict) -> tuple[str | None, bool]:
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
-    """Returns how the builder was told to mask, None if the manifest doesn't say.
-
-    Raises InputError if an option is unknown, or pieces were replaced by span.
-    """
+    """Returns how the builder was told to mask, None if unknown; raises InputError for options of other versions."""
     options = dict(manifest.get("options", {}).get("masking_options") or {})
     unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
     if unit != _PIECE:
@@ -135,7 +132,7 @@ def written_masking_options(options: MaskingOptions) -> dict:
 
 
 def manifest_identity(manifest: dict) -> str:
-    """Returns a hash of everything that training sees of the data, unlike names of files and counts of the corpus."""
+    """Returns a hash of all that training sees of the data, without names of files and mere counts of the corpus."""
     splits = manifest.get("splits", {})
     decisive = {
         "tokenizer": manifest.get("tokenizer", {}).get("identity"),

@@ -33,8 +33,7 @@ def feature_spec(
 ) -> dict[str, tf.io.FixedLenFeature]:
     """Returns the spec for `tf.io.parse_example`: sequences int64 [S], masks int64 and their weights float32 [P].
 
-    Without `max_predictions_per_seq`, for dynamic records, there are no masks. `features` are those that the packing
-    declares, int64.
+    Dynamic records, without `max_predictions_per_seq`, have no masks. `features`, int64, are those of the packing.
     """
     spec = {name: tf.io.FixedLenFeature([max_seq_length], tf.int64) for name in SEQUENCE_FEATURES}
     for name, length in {LABEL_FEATURE: 1, **features}.items():
@@ -47,10 +46,9 @@ def feature_spec(
 
 
 def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
-    """Serialises N examples as tf.train.Example, many times faster than one after the other.
+    """Serialises N examples as tf.train.Example, deterministically, many times faster than one after the other.
 
-    Features are [N, ...]; non-negative integers become int64 lists, everything else float lists. The bytes are those of
-    deterministic serialisation.
+    Features are [N, ...]; non-negative integers become int64 lists, everything else float lists.
     """
     entries = [_entries(name, values.reshape(len(values), -1)) for name, values in sorted(features.items())]
     columns = []

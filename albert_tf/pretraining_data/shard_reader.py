@@ -91,7 +91,6 @@ class ShardReader:
             )
 
     def _parsed(self):
-        """Yields the features of some examples at a time, as NumPy arrays."""
         count = 0
         try:
             for serialized in tf.data.TFRecordDataset(self.path).batch(_EXAMPLES_PER_BATCH):

@@ -180,8 +180,6 @@ def find_tokenizer(input_file: list[str]) -> Tokenizer | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Folder:
-    """A folder of shards, with its manifest."""
-
     path: str
     manifest: dict
 

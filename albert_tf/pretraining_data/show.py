@@ -23,10 +23,7 @@ _LABEL_MEANINGS_WITHOUT_MANIFEST = ("in the order of the text", "swapped, or B c
 def show_shard(
     path: str | os.PathLike, num_examples: int, plot_path: str | None = None, use_colour: bool | None = None
 ) -> None:
-    """Prints the first examples of a shard and counts of all of it, and draws the lengths of its examples if asked.
-
-    By default, text is coloured if standard output is a terminal and NO_COLOR is not set.
-    """
+    """Prints the first examples of a shard and counts of all of it, and draws the lengths of its examples if asked."""
     if use_colour is None:
         use_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 

@@ -1,7 +1,4 @@
-"""Counts the records of TFRecord files and finds damaged ones.
-
-A TFRecord file holds a checksum of every record, so reading it through finds any byte that has changed.
-"""
+"""Counts the records of TFRecord files and finds damaged ones, by the checksum that each record has."""
 
 import collections.abc
 import concurrent.futures
@@ -61,7 +58,6 @@ def find_damage(paths: collections.abc.Sequence[str]) -> dict[str, str]:
 
 
 def describe_damage(damage: dict[str, str]) -> str:
-    """Returns damaged files and what is wrong with each as a part of a sentence."""
     return ", ".join(f"{path} ({reason})" for path, reason in damage.items())
 
 

@@ -10,10 +10,7 @@ _told: set[str] = set()
 
 
 class BadRows:
-    """Stops at the first row that can't be used, or leaves all of them out and counts them.
-
-    The policy is one of `errors.ON_BAD_ROW`; the units name one of what is left out, and several.
-    """
+    """Stops at the first row that can't be used, or leaves all out; units are the word for one, and for several."""
 
     def __init__(self, policy: str = "fail", units: tuple[str, str] = ("row", "rows")):
         self._skips, self._units = policy == "skip", units
@@ -36,7 +33,6 @@ class BadRows:
             self._leave_out(str(error))
 
     def warn(self) -> None:
-        """Prints how many rows were left out, if any."""
         if self._count:
             counted = f"{self._count:,} {self._units[self._count > 1]}"
             tell_once(f"warning: {counted} left out; the first: {self._first}")

@@ -21,8 +21,6 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Row(typing.NamedTuple):
-    """One row of a file."""
-
     number: int  # its line, or in lists of JSON and Parquet files its number, from 1
     # By column, text or whatever a JSON or Parquet file holds; of JSON lines the line's value, which need not be an
     # object; of lines of text the text.
@@ -33,33 +31,23 @@ class Row(typing.NamedTuple):
 
 
 class RowFile(collections.abc.Iterable[Row]):
-    """The rows of a file, read one after another whenever it is iterated over; a gzip file if its name ends in .gz.
+    """The rows of a file, read anew whenever it is iterated over; a gzip file if its name ends in .gz.
 
     Tab-separated files (every name that doesn't end otherwise) know no quotation marks: as many public files, they may
     hold single ones. CSV files are quoted as RFC 4180 says. JSON files hold a list of objects, JSON lines an object
     each; a column `a.b` is the value b of the object a.
 
-    Args:
-        path: The file.
-        columns: The names of the columns of a tab-separated or CSV file without header; None where its first line names
-            them.
-        is_text: Whether each line is one value, whatever the file is called.
-        is_json: Whether it holds JSON, whatever it is called.
+    Columns are given for a tab-separated or CSV file without header; they are None where they are the rows' own.
+    `is_text` and `is_json` say how a file is written whatever it is called, `form` says it in words. `label_names` are
+    those of each column that `datasets` calls a ClassLabel, of which rows have the one that the file numbers, None for
+    -1.
 
-    Attributes:
-        form: How it is written, in words.
-        columns: The names of the columns; None where they are the rows' own.
-        unit: What `Row.number` counts, "line" or "row".
-        label_names: Of each column that `datasets` calls a ClassLabel the names of the labels, of which rows have the
-            one that the file numbers, None for -1.
-
-    Raises:
-        InputError: It can't be read, its header can't be used, or pyarrow is missing. Iterating raises it too where the
-            rest can't be read.
+    Raises InputError if the file can't be read, its header can't be used, or pyarrow is missing; iterating raises it
+    where the rest can't be read.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None = None, is_text=False, is_json=False):
-        self.path, self.columns, self.unit = path, columns, "line"
+        self.path, self.columns, self.unit = path, columns, "line"  # what `Row.number` counts: "line" or "row"
         self.label_names: dict[str, tuple[str, ...]] = {}
         ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
         self._has_header = columns is None

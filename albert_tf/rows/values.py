@@ -68,9 +68,8 @@ def one_text(values: collections.abc.Mapping[str, typing.Any], column: str) -> s
 
 
 def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> typing.Any:
-    """Returns a column's value as JSON can have it, to be written into an answer.
+    """Returns a column's value as JSON can have it: null if missing, dates, decimals and UUIDs as texts, bytes in hex.
 
-    A missing one is null; dates and times are texts (ISO 8601), as are decimals and UUIDs; bytes are hexadecimal.
     Raises InputError, without the place, if it is infinite, or of a kind that is not known.
     """
     value = values[column]
@@ -98,10 +97,7 @@ def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) ->
 
 
 def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:
-    """Returns the texts of columns that are there and not empty, with spaces between.
-
-    Raises InputError as `one_text`, and if of several columns all are missing.
-    """
+    """Returns the texts of columns that are there, with spaces between; InputError as of `one_text`, or if none is."""
     there = [column for column in columns if not is_missing(values.get(column))]
     if len(columns) == 1 or not there:
         return one_text(values, " and ".join(columns))
@@ -119,10 +115,7 @@ def is_missing(value: typing.Any) -> bool:
 
 
 def plain_labels(labels: list[str | None]) -> list[str | None]:
-    """Returns labels with "1.0" as "1" where every one is a whole number, and "True" as "true" where all are such.
-
-    pandas writes columns with gaps so; without gaps they are "1", and in JSON "true".
-    """
+    """Returns labels without what pandas adds to columns with gaps: "1.0" as "1", "True" as "true" where all are so."""
     known = [label for label in labels if label]
     if known and all(_spelled(label) != label for label in known):
         return [label and _spelled(label) for label in labels]
@@ -130,10 +123,7 @@ def plain_labels(labels: list[str | None]) -> list[str | None]:
 
 
 def known_label(label: str, known: collections.abc.Iterable[str]) -> str:
-    """Returns the known label that a file means: the same, or else the same number or truth value; others as they are.
-
-    One file writes 1.0, true where another writes 1, True.
-    """
+    """Returns the known label that a file means: the same, or the same number or truth value; others as they are."""
     known = tuple(known)
     if label in known:
         return label

@@ -43,8 +43,6 @@ _FIRST, _LENGTHS = ord(bert_unicode.SPECIAL_CHARACTERS[0]), tuple(map(len, SPECI
 
 
 class BertOptions(typing.NamedTuple):
-    """Switches of the normalisation."""
-
     form: str  # "bert" or "google"
     lower_case: bool  # map letters to lower case
     strip_accents: bool  # take characters apart, Hangul too, and drop combining marks

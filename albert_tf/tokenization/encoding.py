@@ -84,6 +84,5 @@ def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
 
 def check_pairs(texts: list[str], text_pairs: list[str] | None) -> None:
-    """Raises InputError if there are pairs, and not one for every text."""
     if text_pairs is not None and len(texts) != len(text_pairs):
         raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")

@@ -43,10 +43,7 @@ class GraphOffsets:
     def of_pieces(
         self, texts: tf.Tensor, text_words: tf.RaggedTensor, byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns begin and end of all pieces in their texts string [N], int32 [pieces] each.
-
-        Arguments as of `OriginalPositions.of_pieces`. Bytes that are no UTF-8 are read as U+FFFD.
-        """
+        """Returns begin and end of all pieces in texts, int32 [pieces] each; arguments as of `OriginalPositions`."""
         words = text_words.flat_values
         characters, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8")
         word_ends = tf.cumsum(tf.cast(tf.strings.length(words), tf.int32))

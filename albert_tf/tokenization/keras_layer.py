@@ -94,7 +94,6 @@ def _as_tensor(texts):
 
 
 def _to_files(tokenizer):
-    """Returns the content of each file that a tokenizer is saved as, in base64."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         content = {name: read_bytes(os.path.join(folder, name), "the tokenizer") for name in sorted(os.listdir(folder))}

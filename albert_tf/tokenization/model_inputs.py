@@ -14,8 +14,7 @@ def pack_segments(
     """Puts special tokens around the ids of texts, cuts the end of the longer text off, and pads.
 
     Segments are one or two ragged int32 tensors [N, (pieces)]. Returns int32 [N, S] `input_ids`, `input_mask` and
-    `segment_ids`, S being `max_seq_length`, or with `pads_to_longest` the longest of the batch. Raises InputError as
-    `check_packing`.
+    `segment_ids`; with `pads_to_longest`, S is that of the longest row. Errors are those of `check_packing`.
     """
     check_packing(vocabulary, max_seq_length)
     room = max_seq_length - vocabulary.num_special(len(segments))

@@ -77,10 +77,7 @@ def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
 
 
 def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) -> tuple[tf.Tensor, tf.Tensor]:
-    """Normalises strings of R dimensions; returns also int64 [M, R], ascending indices of those that may be unusual.
-
-    Unusual ones hold more than ASCII, Hangul and compatibility jamo.
-    """
+    """Normalises strings; returns also the indices, int64 [M, dimensions], of those beyond ASCII, Hangul and jamo."""
     if options.squeeze_repeats:  # any text may hold them
         return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
     texts = bert_normalization.mark_special_tokens(texts, options.of_bert)
@@ -193,7 +190,6 @@ def clean_character(character: str) -> str:
 
 
 def _matched_positions(pattern, characters):
-    """Returns the positions of the characters that are part of a match."""
     text = "".join(character for character, _ in characters)
     return {i for match in pattern.finditer(text) for i in range(*match.span())}
 

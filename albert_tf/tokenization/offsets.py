@@ -31,8 +31,7 @@ class OriginalPositions:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns begin and end of all pieces in their texts, text after text, int64 [pieces] each.
 
-        The words are string [N, (words)]; the begins and ends of pieces in the bytes of their words int [words,
-        (pieces)].
+        The words are string [N, (words)]; pieces begin and end at bytes of their words, int [words, (pieces)].
         """
         all_words = text_words.flat_values.numpy().tolist()
         # The number of characters before each byte of all words side by side; marks stand for no character.

@@ -48,10 +48,7 @@ def describe_unknown_words(
     candidates: np.ndarray | None = None,
     may_add_spaces: bool = True,
 ) -> str | None:
-    """Returns in a sentence how many inputs hold a word that the vocabulary lacks, and which words; None if none does.
-
-    `where` says what they are of, as in "in train.tsv"; the others are as for `find_unknown_words` and `advice`.
-    """
+    """Returns `find_unknown_words` as a sentence, None if there are none; `where` is as in "in train.tsv"."""
     count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
         return None
@@ -82,7 +79,6 @@ def _words(tokenizer, texts):
 
 
 def _are_unknown(tokenizer, texts):
-    """Returns which texts hold the unknown piece, bool [N]."""
     if not texts:
         return np.zeros(0, bool)
     ids = tokenizer.encode_ids(list(map(replace_halves, texts)))

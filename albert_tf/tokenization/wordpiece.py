@@ -80,7 +80,6 @@ def piece_text(piece: str, wordpiece_scheme: str) -> str:
 
 
 def fits(text: str) -> bool:
-    """Whether a piece that matches this text is short enough."""
     return len(text.encode()) <= MAX_BYTES_PER_PIECE
 
 

@@ -80,8 +80,6 @@ def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
 
 
 class ExampleMaker:
-    """Makes the examples of chunks."""
-
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions, names: NameList | None = None):
         self._tokenizer, self._options = tokenizer, options
         self._mention_marks = names and MentionMarks(names, tokenizer)
@@ -220,12 +218,10 @@ def _keys_of_source(keys, number, num_sources):
 
 
 def _characters_of_pieces(texts, borders):
-    """Returns how many characters each piece stands for, int32; over a text they add up to its length.
-
-    Hangul counts as composed, as where texts are scored: a syllable is one character however the file spells it.
-    """
+    """Returns how many characters each piece stands for, int32; over a text they add up to its length."""
     sizes = np.diff(borders)
     number = np.arange(borders[-1]) - np.repeat(borders[:-1], sizes)
+    # Composed, as where texts are scored: a syllable is one character however the file spells it.
     lengths = np.array([len(unicodedata.normalize("NFC", text)) for text in texts], np.int64)
     length, size = np.repeat(lengths, sizes), np.repeat(sizes, sizes)
     return (length * (number + 1) // size - length * number // size).astype(np.int32)

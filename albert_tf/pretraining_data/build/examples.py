@@ -116,8 +116,7 @@ class Examples:
     ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads: int32 [N, max_seq_length] `records.SEQUENCE_FEATURES`.
 
-        With `tells_mentions`, `MENTIONS_FEATURE` is 1 where a piece lies in a mention of an entity. Without separators,
-        there is no second segment.
+        With `tells_mentions`, `MENTIONS_FEATURE` is added. Without separators, there is no second segment.
         """
         rows, positions = np.arange(len(self)), np.arange(max_seq_length)
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands

@@ -30,8 +30,6 @@ def load_names(folder: str, tokenizer: Tokenizer) -> NameList | None:
 
 
 class MentionMarks:
-    """Marks mentions of names in ids."""
-
     def __init__(self, names: NameList, tokenizer: Tokenizer):
         self._trie, self._sizes = build_trie(names.pieces, tokenizer.starts_word)
         self._between = tokenizer.vocabulary.id_of(SEP)

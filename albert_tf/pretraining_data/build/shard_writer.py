@@ -95,7 +95,6 @@ class ShardWriter:
 
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
-    """Whether the examples of a split are masked when they are written."""
     return find_packing(options.packing).masks_pieces and (split == HELD_OUT or options.masking == "static")
 
 

@@ -21,10 +21,7 @@ _BAD_ROWS_OF_FILE = 10
 
 @dataclasses.dataclass
 class SourceReader(CorpusReader):
-    """Reads files that are each in one language, or tables of pairs in two, joined by +, which name its columns.
-
-    A chunk of a table has the two texts of each pair as a document.
-    """
+    """Reads files that are each in one language, or tables of pairs in two, joined by +, which name its columns."""
 
     sources: list[str] = dataclasses.field(default_factory=list)
 
@@ -39,10 +36,7 @@ class SourceReader(CorpusReader):
 
 
 class PairFile:
-    """A table of texts and their translations in two columns, to be read once, with the interface of `CorpusFile`.
-
-    A row can't be mended, and so `on_bad_text=replace` skips it.
-    """
+    """A table of texts and their translations, read once like a `CorpusFile`; a bad row is skipped, never mended."""
 
     is_text = False
 
@@ -51,11 +45,7 @@ class PairFile:
         self.counts, self.position, self.stored = collections.Counter(), 0, None
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
-        """Yields the two texts of each pair, and an empty line.
-
-        Raises BadCorpusError if the table lacks a column, a row is bad and `on_bad_text` is "fail", or most rows are
-        bad.
-        """
+        """Yields the two texts of each pair, and an empty line; BadCorpusError for a missing column or bad rows."""
         with reading(self._path) as file:
             self.stored = HashedFile(file)
             while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
@@ -113,8 +103,8 @@ class PairFile:
 def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
     """Returns the files that `input_file` names, and the language or languages of each.
 
-    Without `languages`, the file is a table of pairs, whose header names them. Raises InputError if there are not as
-    many languages as paths or globs, a file has two, or a table has other columns.
+    Without `languages`, the file is a table of pairs, whose header names them. Raises InputError if there are more or
+    fewer than paths or globs, a file has two, or a table has other columns.
     """
     if not languages:
         paths = find_corpus_files(patterns, "input_file")

@@ -88,7 +88,6 @@ def open_work_folder(
 
 
 def _check_mentions(options, names):
-    """Checks that mentions of entities can be masked whole, by the options."""
     if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
         raise InputError(
             "`names_sha256` and `num_names` belong to other names than those given as `names`; use all three of "
@@ -139,7 +138,6 @@ class WorkFolder:
                 tf.io.gfile.remove(self.spill_path(source, split))
 
     def shard_path(self, split: str, shard: int) -> str:
-        """Returns where a finished shard waits for the others."""
         return os.path.join(self.path, f"{split}-{shard:05d}.tfrecord")
 
     def chunk_counts(self, chunk_id: tuple[int, int]) -> dict | None:
@@ -189,7 +187,6 @@ class WorkFolder:
         self._write(f"{split}-{shard:05d}", counts)
 
     def write_error(self, file_index: int, error: InputError) -> None:
-        """Leaves an error of a file of the corpus for `take_errors`."""
         self._write(f"{_ERROR}{file_index:05d}", {"message": str(error), "is_final": isinstance(error, BadCorpusError)})
 
     def take_errors(self) -> list[dict]:
@@ -238,7 +235,6 @@ class WorkFolder:
 
 
 def chunk_run(chunk_id: tuple[int, int]) -> str:
-    """Returns the name of the run that holds the examples of a chunk."""
     return "chunk-{:05d}-{:06d}".format(*chunk_id)
 
 

@@ -150,10 +150,7 @@ def _is_unused():
 
 
 def _start_fork_server(context, module):
-    """Starts a process to fork in place of this one, because TensorFlow's threads don't survive a fork.
-
-    It has imported TensorFlow and not used it: its children start at once and share the import's memory.
-    """
+    """Starts a process to fork in place of this one: it has imported TensorFlow, but no threads of it run."""
     context.set_forkserver_preload([_FIRST_IMPORT, module])
     multiprocessing.resource_tracker.ensure_running()  # separately, because it unblocks interrupts when it returns
     with _blocked_interrupts():

@@ -33,11 +33,11 @@ class Halves(Packing):
     )
 
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
-        """Cuts every sentence of at least `SHORTEST_CUT_SENTENCE` pieces at a random beginning of a word.
+        """Cuts sentences in two at a random beginning of a word, and joins all documents, with a [SEP] after each half.
 
         A word inside of a mention is taken only where no other begins far enough from both ends of the sentence. A
-        shorter sentence goes into the first half of the next long one of its document, and is left out where there is
-        none, or no room. Returns all documents as one, with a [SEP] after each half.
+        sentence of fewer than `SHORTEST_CUT_SENTENCE` pieces goes into the first half of the next long one of its
+        document, if it fits.
         """
         begins, last_begins, ends = _join_short_sentences(text.documents, max_num_pieces - _NUM_SEPARATORS)
         cuts = _draw_cuts(last_begins, ends, text.places_to_cut(), generator)

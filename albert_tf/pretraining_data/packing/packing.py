@@ -194,7 +194,6 @@ class Packing:
 def target_lengths(
     max_num_pieces: int, short_seq_prob: float, generator: random.Random
 ) -> collections.abc.Callable[[], int]:
-    """Returns a function that draws the target length of an example, for `Packing.make_segments`."""
 
     def draw():
         if generator.random() < short_seq_prob:

@@ -165,10 +165,7 @@ class Order(Pairs):
 
 
 class Next(Pairs):
-    """Pairs of segments; label 1: the second is from another document, or elsewhere if there is no other.
-
-    BERT (Devlin et al. 2019), section 3.1.
-    """
+    """Pairs of segments; label 1 means a second one from another document (BERT; Devlin et al. 2019, section 3.1)."""
 
     name = "next"
     summary = "following or random segment (BERT)"

@@ -25,7 +25,6 @@ def has_kiwi() -> bool:
 
 
 def require_kiwi(morphemes: str) -> None:
-    """Raises InputError if kiwipiepy is needed for `morphemes` and missing."""
     if morphemes != "none" and not has_kiwi():
         raise InputError(
             f"`morphemes={morphemes}` needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "

@@ -34,8 +34,7 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
     """Encodes a text and returns numbers by name; raises InputError if it holds no words.
 
     Words are the tokenizer's: where punctuation is split, each mark is one. Averages leave unknown words out. The share
-    of josa borders (as kiwipiepy sees them) that are borders of pieces is None without kiwipiepy, and where there are
-    none.
+    of josa borders that are borders of pieces is None without kiwipiepy, and where there are none.
     """
     counts = _Counts(tokenizer)
     lines = iter(lines)
@@ -61,7 +60,6 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
 
 
 def format_table(name: str, report: dict) -> str:
-    """Returns a Markdown table of the numbers of `measure`."""
     rows = [("", name), ("---", "---:")]
     rows += [(title, "-" if report[key] is None else form.format(report[key])) for key, title, form in _ROWS]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -14,9 +14,8 @@ _ANY_LETTER = "가"
 def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> KoreanWordPieceTokenizer:
     """Returns a tokenizer with pieces in the place of its first [unused] slots, and the rest behind all others.
 
-    It has another identity, because text that holds such a piece has other ids. A model takes it by `init_checkpoint`
-    of pre-training (`carry_pieces`). Pieces are spelled as in a vocabulary file, with ## or _ where the scheme asks for
-    it. Raises InputError if there are none, or one can't be a piece.
+    It has another identity, and a model takes it by `init_checkpoint` of pre-training. Pieces are spelled as in a
+    vocabulary file, with ## or _ where the scheme asks for it; raises InputError if there are none, or one can't be.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:
@@ -33,7 +32,6 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
 
 
 def _reason_against(tokenizer, piece):
-    """Returns why something can't be a new piece, None if it can."""
     text = piece_text(piece, tokenizer.wordpiece_scheme)
     if is_reserved(piece):
         return "it is reserved"

@@ -111,9 +111,9 @@ def _count_segments(word_counts, known):
 def _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency):
     """Returns up to `num_merges` pieces of two characters and more, the most frequent merge first.
 
-    In the continuation scheme a character at the start of a word and the same inside one are different symbols. They
-    are told apart by private-use characters rather than by the library's own prefix option, whose ids, and with them
-    the ties between merges, depend on the order of a hash table.
+    In the continuation scheme a character at the start of a word is another symbol than inside one. Private-use
+    characters tell them apart rather than the library's prefix option, whose ties between merges depend on the order of
+    a hash table.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -164,7 +164,6 @@ def _used_merges(word_counts, characters, wordpiece_scheme, learn, room):
 
 
 def _used_pieces(words, merges, characters, wordpiece_scheme):
-    """Returns the merges that greedy longest match uses."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *merges])
     engine = WordPiece(vocabulary, wordpiece_scheme)
     is_used = np.zeros(len(vocabulary), bool)

@@ -35,8 +35,6 @@ _PAIR_OF_MARKS = ".*(``|'').*"
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceOptions:
-    """Switches of the normalisation, each independent of the others."""
-
     lower_case: bool = True  # map letters to lower case
     strip_accents: bool = True  # take characters apart (NFKD), and drop combining marks
     normalize_quotes: bool = False  # make `` and '' a quotation mark
@@ -51,7 +49,6 @@ class SentencePieceNormalizer:
         self._plain_text = f"([{kept}]+( [{kept}]+)*)?"
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns normalised texts, string [N]."""
         is_plain = tf.strings.regex_full_match(texts, self._plain_text)
         if self._options.normalize_quotes:
             is_plain &= ~tf.strings.regex_full_match(texts, _PAIR_OF_MARKS)
@@ -82,7 +79,6 @@ class SentencePieceNormalizer:
 
 
 def texts_of(characters: Characters, num_texts: tf.Tensor) -> tf.Tensor:
-    """Returns the texts that characters make, string [N]."""
     rows = tf.cast(characters.rows, tf.int64)
     ragged = tf.RaggedTensor.from_value_rowids(characters.codes, rows, tf.cast(num_texts, tf.int64))
     return tf.strings.unicode_encode(ragged, "UTF-8")

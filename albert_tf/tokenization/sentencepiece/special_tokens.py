@@ -23,10 +23,7 @@ class SpecialTokensInText:
         self._pattern = "|".join(map(_escaped, self._tokens))
 
     def encode(self, texts: tf.Tensor, encode: collections.abc.Callable[[tf.Tensor], Columns]) -> Columns:
-        """Returns the result of `encode` for texts string [N], with special tokens in their places.
-
-        That is ids, and maybe begins and ends of pieces, ragged int32 [N, (pieces)] each.
-        """
+        """Returns `encode`'s ragged int32 [N, (pieces)] of texts string [N], with special tokens in their places."""
         is_any = tf.reduce_any(tf.strings.regex_full_match(texts, f"(?s).*(?:{self._pattern}).*"))
         return tf.cond(is_any, lambda: self._spliced(_cut(texts, self._pattern), encode), lambda: encode(texts))
 

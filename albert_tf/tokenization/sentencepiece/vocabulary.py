@@ -9,10 +9,7 @@ _OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>", "<s>"), SEP: ("<sep>", "</s>"), 
 
 
 class SentencePieceVocabulary(Vocabulary):
-    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere.
-
-    Raises InputError if a special token is missing, or a piece occurs twice.
-    """
+    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere."""
 
     def __init__(self, model: SentencePieceModel, num_unused: int = 0, num_separators: int = 1):
         self.num_separators = num_separators
