@@ -24,7 +24,6 @@ class InputError(ValueError):
 
 
 def describe(value: object) -> str:
-    """Returns the beginning of a value, and its type."""
     return f"{quote(value)} ({type(value).__name__})"
 
 

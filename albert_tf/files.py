@@ -241,9 +241,8 @@ def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -
     """Returns the files that paths or globs name, sorted, each once; `flag` is named in errors.
 
     A path or leading folder that exists is no glob, whatever it is called. Local paths are spelled without "./" and
-    doubled slashes, so that the same file has the same path. With `endings`, a path may also be a folder, and stands
-    for the files in it that end so, but for hidden ones. Raises InputError if a pattern matches no file, or its folder
-    can't be read.
+    doubled slashes, so that the same file has the same path. With `endings`, a path may also be a folder, for the files
+    in it that end so, but for hidden ones. Raises InputError if a pattern matches no file, or its folder can't be read.
     """
     paths = set()
     for pattern in patterns:

@@ -13,7 +13,6 @@ def is_saved(folder: str) -> bool:
 
 
 def import_datasets(path: str):
-    """Returns the library; raises InputError, which names the path, where it is not installed."""
     try:
         import datasets
     except ImportError as error:

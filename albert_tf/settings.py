@@ -47,7 +47,7 @@ class Setting:
         same_on_resume: Whether it changes what a run computes, which is resumed with the same value only.
         place: Whether it says where something lies: a run keeps it, and it may change.
         names_model: Whether it names the folder of a model, whose content counts and not where it lies.
-        search: Whether `trials` may vary it; `LOGARITHMIC` for by factors.
+        search: Whether `trials` may vary it; `LOGARITHMIC`: by factors.
         is_free_in_use: Whether it may be another one where nothing is trained: how to compute and to judge, not what.
         in_python: Whether it is a keyword of `fit` and `pretrain`, too.
         is_flag: Whether it is a flag.

@@ -58,8 +58,7 @@ def import_tensorflow() -> None:
 def fast_import():
     """Lets TensorFlow be imported without libraries that it only looks for, and without collecting garbage on the way.
 
-    Where they are installed, they take longer than TensorFlow itself. They can be imported afterwards, but not by
-    Keras.
+    Where they are installed, they take longer than TensorFlow. They can be imported afterwards, but not by Keras.
     """
     left_out = [name for name in _LIBRARIES_WITHOUT_USE if name not in sys.modules]
     collects_garbage = gc.isenabled()

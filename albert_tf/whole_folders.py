@@ -26,7 +26,7 @@ _LAST = ("assets.extra", "model_card.json", "saved_model.pb", "config.json", ".i
 def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterator[str]:
     """Yields an empty local folder to write into, which becomes the folder that is asked for when all went well.
 
-    Raises InputError if that holds something, another command writes it, or it can't be written.
+    Raises InputError if the latter holds something, another command writes it, or it can't be written.
     """
     if "://" in folder or os.path.lexists(folder):
         with hold(folder, flag):

@@ -48,7 +48,7 @@ def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: Tr
 
 
 def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source: str) -> KnownEntities:
-    """Returns the entities of a folder of vectors; raises InputError, which begins with the source, if it has none."""
+    """Returns the entities in a folder of vectors whose names a vocabulary can spell; errors begin with the source."""
     entities, vectors = read_entity_vectors(folder, source)
     digest = hashlib.sha256("".join(f"{name}\n" for name in entities).encode())
     digest.update(vectors.tobytes())

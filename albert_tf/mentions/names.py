@@ -78,8 +78,7 @@ class NameList:
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
     """Reads names from a UTF-8 file, one per line, maybe with a tab and an identifier; blank lines are left out.
 
-    Raises InputError as `NameList.from_rows`, or for a line with no name or several tabs, or a name that is there
-    twice.
+    Raises InputError as `NameList.from_rows`, or for a line with no name or several tabs, or a name repeated.
     """
     rows, lines = [], {}
     for number, line in enumerate(read_text(path, "the list of names").split("\n"), start=1):

@@ -26,7 +26,6 @@ class TrieSizes(typing.NamedTuple):
     max_length: int  # ids of the longest sequence
 
     def shapes(self) -> dict[str, list[int]]:
-        """Returns the shapes of the arrays of a `Trie`, by name."""
         return {
             "starts_word": [self.num_pieces],
             "begins": [_largest_hash(self.num_edges) + 1],

@@ -1,8 +1,8 @@
 """Initial word embeddings, from counts of the pieces that occur in one sentence.
 
 A model finds out slowly which pieces mean the same, a count finds out at once. The pointwise mutual information of two
-pieces is factorised, as word2vec's embeddings do it too (Levy and Goldberg 2014, section 3.1); Levy et al. 2015,
-section 3.3, says why the singular values are taken to the power of one half.
+pieces is factorised; word2vec's embeddings are such a factorisation, too (Levy and Goldberg 2014, section 3.1). Levy et
+al. 2015, section 3.3, says why the singular values are taken to the power of one half.
 """
 
 import collections.abc

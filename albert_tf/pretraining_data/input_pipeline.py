@@ -21,8 +21,6 @@ _HOSTS, _SHARDS, _EXAMPLES, _BATCHES, _SOURCES = range(5)
 
 @dataclasses.dataclass(frozen=True)
 class InputOptions:
-    """The form of the records in shards."""
-
     max_seq_length: int
     max_predictions_per_seq: int
     is_static: bool  # whether the records hold masks

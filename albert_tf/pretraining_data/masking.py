@@ -1,9 +1,9 @@
 """Masks for the masked language model: n-grams of whole words, drawn with TensorFlow ops for a whole batch at once.
 
-Every stretch of text between two special tokens is tiled from its first word with n-grams whose lengths follow p(n) ~
-1/n (paper, section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is spent. Of a
-tile that doesn't fit, the leading words are taken (the original tries shorter n-grams), and words of the next tiles
-fill the remaining room.
+Every stretch of text between two special tokens is tiled from its first word with n-grams whose lengths follow
+p(n) ~ 1/n (paper, section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is
+spent. Of a tile that doesn't fit, the leading words are taken (the original tries shorter n-grams), and words of the
+next tiles fill the remaining room.
 
 Positions in this module are flat: they count the pieces of the batch row by row. Words, tiles and chosen pieces are
 lists for the whole batch, and only tiles are sorted, which is what makes this fast.
@@ -67,8 +67,7 @@ class MaskingOptions:
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:
     """Returns the least number of predictions that doesn't cut masking short: ceil(max_seq_length * masked_lm_prob).
 
-    With permutation it is twice that. The original's fixed 20 masks 3.9% of a sequence of 512 instead of 15%
-    (google-research/albert#51).
+    With permutation twice that. The original's fixed 20 masks 3.9% of 512 pieces, not 15% (google-research/albert#51).
     """
     return int(np.ceil(round(max_seq_length * masked_lm_prob, 6))) * (1 + do_permutation)
 
@@ -84,8 +83,8 @@ def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf
     """Chooses and replaces pieces of int32 [B, S] `input_ids`, by `input_mask` and `token_boundary` (1: a word starts).
 
     Each sequence begins with [CLS]; the seed is int32 or int64 [2], and equal ones give equal masks to equal batches.
-    Other features are passed on. Adds `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids`, int32 [B,
-    P], and `masked_lm_weights`, float32 [B, P] (1 where used).
+    Other features are passed on. Adds `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids`,
+    int32 [B, P], and `masked_lm_weights`, float32 [B, P] (1 where used).
     """
     seeds = tf.unstack(tf.random.split(seed, 7))
     shape = tf.shape(features["input_ids"])
@@ -248,7 +247,6 @@ def _choose_words(words, tiles, rest, room, options):
 
 
 def _draw_replacements(ids, tokens, seeds):
-    """Returns the int32 ids that replace masked pieces of these ids."""
     fates = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
     random_index = tf.random.stateless_uniform(tf.shape(ids), seeds[1], 0, len(tokens.real_piece_ids), tf.int32)
     random_ids = tf.gather(tf.constant(tokens.real_piece_ids), random_index)

@@ -39,8 +39,7 @@ class RowFile(collections.abc.Iterable[Row]):
 
     Columns are given for a tab-separated or CSV file without header; they are None where they are the rows' own.
     `is_text` and `is_json` say how a file is written whatever it is called, `form` says it in words. `label_names` are
-    those of each column that `datasets` calls a ClassLabel, of which rows have the one that the file numbers, None for
-    -1.
+    those of each column that `datasets` calls a ClassLabel: rows have names for numbers, None for -1.
 
     Raises InputError if the file can't be read, its header can't be used, or pyarrow is missing; iterating raises it
     where the rest can't be read.

@@ -82,7 +82,9 @@ class Tokenizer(abc.ABC):
     def __call__(self, text: list[str], text_pair: list[str] | None = None, **options) -> dict[str, tf.Tensor]:
         """Encodes texts or pairs as a model's inputs, padded up to the longest; `TokenizerLayer` can also cut.
 
-        ```python tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, return_tensors="tf") ```
+        ```python
+        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, return_tensors="tf")
+        ```
 
         Args:
             text: N texts.

@@ -4,8 +4,8 @@ The library knows Unicode as of several years: categories of version 8, decompos
 version 17. So that ids are the same whatever the version of Python, what its own database may say otherwise is written
 down here: begins and ends of ranges, hexadecimal, found by giving the library (0.23) every character there is.
 
-Google's tokenizer asks the Python that runs it, which was 3.5 or 3.6 (Unicode 8 or 9) when its models were trained. So
-the same tables serve for it.
+The tables serve for Google's tokenizer, too: it asks the Python that runs it, which was 3.5 or 3.6 (Unicode 8 or 9)
+when its models were trained.
 """
 
 import re
@@ -140,7 +140,6 @@ def clean(character: str, as_google: bool) -> str:
 
 
 def decompose(character: str) -> str:
-    """Returns the canonical decomposition (NFD) of a character, that of Hangul included."""
     return character if _is_not_decomposed(character) else unicodedata.normalize("NFD", character)
 
 
@@ -150,7 +149,6 @@ def combining_class(character: str) -> int:
 
 
 def is_mark(character: str) -> bool:
-    """Whether a character is dropped with the accents."""
     return _is_mark(character) is not None
 
 

@@ -167,7 +167,6 @@ def _sentencepiece_backend(tokenizer):
 
 
 def _normalizer(options: NormalizationOptions):
-    """Returns the steps of `normalization.normalize` as components."""
     from tokenizers import normalizers
 
     steps = [

@@ -11,10 +11,6 @@ from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> Tokenizer:
     """Reads a tokenizer that `save` wrote, of the kind that its settings name.
 
-    Args:
-        folder: Where.
-        settings_file: The name of tokenizer.json there.
-
     Raises:
         InputError: A file is missing, or its content can't be used.
     """

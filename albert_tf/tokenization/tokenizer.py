@@ -179,10 +179,6 @@ class KoreanWordPieceTokenizer(Tokenizer):
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "KoreanWordPieceTokenizer":
         """Reads a tokenizer that `save` wrote.
 
-        Args:
-            folder: Where.
-            settings_file: The name of tokenizer.json there.
-
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or vocab.txt is not the vocabulary that
                 the settings were saved with, or looks like one of another scheme.

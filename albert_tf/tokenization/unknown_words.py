@@ -48,7 +48,7 @@ def describe_unknown_words(
     candidates: np.ndarray | None = None,
     may_add_spaces: bool = True,
 ) -> str | None:
-    """Returns `find_unknown_words` as a sentence, None if there are none; `where` is as in "in train.tsv"."""
+    """Returns a sentence on the words of `find_unknown_words`, None for none; `where` is as in "in train.tsv"."""
     count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
         return None

@@ -114,7 +114,6 @@ class Vocabulary:
 
 
 def split_lines(text: str) -> list[str]:
-    """Returns the lines of a vocabulary file, whose last one may end in a line break or not."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 

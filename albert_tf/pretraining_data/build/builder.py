@@ -136,7 +136,6 @@ def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
 
 
 def _tasks(reader, options, work, counts, chunk_ids, progress):
-    """Yields the documents of every chunk; counts and reports progress on the way."""
     sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0

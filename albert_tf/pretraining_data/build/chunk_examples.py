@@ -89,12 +89,10 @@ class ExampleMaker:
 
     @classmethod
     def load(cls, folder: str, options: BuilderOptions) -> "ExampleMaker":
-        """Returns one with the tokenizer and the names, if there are any, of a build's work folder."""
         tokenizer = load_tokenizer(folder)
         return cls(tokenizer, options, load_names(folder, tokenizer))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
-        """Returns the examples of each split, and the counts."""
         counts = collections.Counter()
         is_of_pairs = len(languages_of(documents.source)) == 2
         packing = self._packing if is_of_pairs else self._packing.of_one_language()

@@ -49,8 +49,7 @@ def publish(
 ) -> dict:
     """Moves the shards to their places, deletes earlier ones and the work folder, and returns the manifest.
 
-    While old and new shards lie side by side, no manifest vouches for them. Counts are of the corpus, and of each
-    shard.
+    While old and new shards lie side by side, no manifest vouches for them.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))

@@ -19,7 +19,6 @@ _NAMES_FILE = "names.txt"
 
 
 def save_names(names: NameList | None, folder: str) -> None:
-    """Writes names, if there are any, to the work folder of a build, where its workers find them."""
     if names is not None:
         write_text(os.path.join(folder, _NAMES_FILE), "".join(f"{name}\n" for name in names.names))
 

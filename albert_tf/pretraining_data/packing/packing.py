@@ -22,8 +22,8 @@ class Text(typing.NamedTuple):
         word_starts: bool, where its words start.
         num_characters: int32, how many characters of the text as given, Hangul composed, each piece stands for; None
             where the packing doesn't declare that.
-        mentions: int8, 0 or where each piece stands in a mention of an entity: `BEGINS_MENTION`, `IN_MENTION` or
-            `AFTER_MENTION`; None where no mentions are looked for.
+        mentions: int8, how each piece stands to a mention of an entity: `BEGINS_MENTION`, `IN_MENTION`,
+            `AFTER_MENTION` or 0; None where no mentions are looked for.
     """
 
     documents: list[np.ndarray]

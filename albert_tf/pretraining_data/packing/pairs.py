@@ -75,8 +75,6 @@ class Pairs(Packing, abc.ABC):
 
 
 class Document:
-    """A document to be cut into pairs."""
-
     def __init__(self, borders, inside_sentences):
         self.offset = int(borders[0])
         borders = borders - self.offset

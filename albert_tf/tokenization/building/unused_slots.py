@@ -15,7 +15,7 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
     """Returns a tokenizer with pieces in the place of its first [unused] slots, and the rest behind all others.
 
     It has another identity, and a model takes it by `init_checkpoint` of pre-training. Pieces are spelled as in a
-    vocabulary file, with ## or _ where the scheme asks for it; raises InputError if there are none, or one can't be.
+    vocabulary file, with ## or _ where the scheme asks for it. Raises InputError for none, or what can't be a piece.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:

@@ -112,8 +112,7 @@ def _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency):
     """Returns up to `num_merges` pieces of two characters and more, the most frequent merge first.
 
     In the continuation scheme a character at the start of a word is another symbol than inside one. Private-use
-    characters tell them apart rather than the library's prefix option, whose ties between merges depend on the order of
-    a hash table.
+    characters mark them: with the library's own prefix option, ties depend on the order of a hash table.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 

@@ -151,7 +151,7 @@ class SentencePieceModel:
         return hashlib.sha256(self.content).hexdigest()
 
     def with_control_pieces(self, is_control: collections.abc.Callable[[str], bool]) -> bytes:
-        """Returns the bytes of a model in which pieces of certain texts are control pieces, which no text turns into.
+        """Returns the bytes of a model with control pieces, which no text turns into, where `is_control` says so.
 
         The unknown piece stays what it is.
         """

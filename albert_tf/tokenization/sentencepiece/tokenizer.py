@@ -223,7 +223,6 @@ class _Encoder:
         self._number_commas = NumberCommas(vocabulary, engine) if split_number_commas else None
 
     def encode_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns ids of texts string [N], int32 [N, (pieces)]."""
         ids = self._engine.tokenize(texts if self._normalizer is None else self._normalizer.normalize(texts))
         return ids if self._number_commas is None else self._number_commas.split(ids)
 

@@ -35,7 +35,6 @@ class SentencePieceVocabulary(Vocabulary):
         super().require(*(self._names.get(piece, piece) for piece in pieces))
 
     def is_reserved(self, piece: str) -> bool:
-        """Whether a piece is a special token, another control piece or an [unused] slot."""
         return piece in self._reserved or is_reserved(piece)
 
     @property
