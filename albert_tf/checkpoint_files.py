@@ -40,10 +40,9 @@ class DamagedCheckpointError(InputError):
 
 
 class CheckpointReader:
-    """Reads a checkpoint, of which a path without extension is given; `shapes` are those of variables by name.
+    """Reads a checkpoint, given its path without extension; raises DamagedCheckpointError if it can't.
 
-    The suffix is what the names of variables end with and what is left off; nothing in checkpoints of TensorFlow 1. A
-    DamagedCheckpointError if it can't be opened.
+    `shapes` are by name of variable, without the suffix, which is empty in checkpoints of TensorFlow 1.
     """
 
     def __init__(self, path: str, suffix: str = _VALUE_SUFFIX):
@@ -62,7 +61,7 @@ class CheckpointReader:
         }
 
     def read(self, names) -> dict[str, np.ndarray]:
-        """Returns values by name; TensorFlow compares each with its checksum, and what is damaged is an error."""
+        """Returns values by name; raises DamagedCheckpointError where one doesn't match its checksum."""
         try:
             # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
             if self._reader.has_tensor(_OBJECT_GRAPH):
@@ -102,7 +101,6 @@ def find_checkpoints(folder: str) -> list[str]:
 
 
 def newest_checkpoint(folder: str) -> str | None:
-    """Returns the path, without extension, of the newest checkpoint in a folder, None if there is none."""
     return next(reversed(find_checkpoints(folder)), None)
 
 
@@ -116,7 +114,7 @@ def refuse_trials(folder: str) -> None:
 
 
 def find_best_checkpoint(folder: str) -> str | None:
-    """Returns the path of the checkpoint that did best on held-out data, None if none is recorded or it is gone."""
+    """Returns the checkpoint that did best on held-out data, None if none is recorded or it is gone."""
     path = os.path.join(folder, BEST_FILE)
     if not tf.io.gfile.exists(path):
         return None
@@ -127,7 +125,7 @@ def find_best_checkpoint(folder: str) -> str | None:
 def resolve_checkpoint(path: str) -> str | None:
     """Returns the checkpoint that a path names, None if there is none.
 
-    That is the path itself; in a folder the one that did best on held-out data, or the newest if that is unknown.
+    In a folder that is the one that did best on held-out data, or the newest if that is unknown.
     """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
         path = find_best_checkpoint(path) or newest_checkpoint(path) or named_newest(path)
@@ -135,13 +133,13 @@ def resolve_checkpoint(path: str) -> str | None:
 
 
 def checkpoint_folder(path: str) -> str:
-    """Returns the folder of the checkpoint that a path names, which may be the folder."""
+    """Returns the folder of the checkpoint that a path names; the path may be the folder itself."""
     is_folder = not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path)
     return path if is_folder else os.path.dirname(path)
 
 
 def find_beside_checkpoint(checkpoint: str | None, name: str) -> str | None:
-    """Returns the path of a file in the folder of a checkpoint, None if there is none."""
+    """Returns the path of a file in the folder of a checkpoint, None if it isn't there."""
     if not checkpoint:
         return None
     path = os.path.join(checkpoint_folder(checkpoint), name)
@@ -149,28 +147,24 @@ def find_beside_checkpoint(checkpoint: str | None, name: str) -> str | None:
 
 
 def best_source(name: str, shapes: dict[str, list[int]]) -> str:
-    """Returns the name under which a checkpoint has the best values of a model's variable."""
+    """Returns the name of the best values that a checkpoint has of a variable: averages, where there are any."""
     averaged = f"{AVERAGES_PREFIX}{name}"
     return averaged if averaged in shapes else f"{MODEL_PREFIX}{name}"
 
 
 def only_model(by_name: dict) -> dict:
-    """Returns what belongs to the model."""
     return {name: value for name, value in by_name.items() if name.startswith(MODEL_PREFIX)}
 
 
 def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
-    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here."""
+    """Writes a `tf.train.Checkpoint` whose variables have these names."""
     with tf.device("CPU:0"):
         variables = {name: tf.Variable(value) for name, value in values.items()}
         tf.train.Checkpoint(**_nest(variables)).write(path)
 
 
 def write_large_checkpoint(path: str, values: collections.abc.Mapping[str, np.ndarray]) -> None:
-    """Writes the same as `write_checkpoint`, of a large model into several files, without holding all of it at once.
-
-    Each value is asked for once, and let go of before the next part of the checkpoint is written.
-    """
+    """Writes the same as `write_checkpoint`, asking for each value once and holding only a part of them in memory."""
     # TensorFlow describes the objects by their names alone, and so numbers in place of the values will do.
     example = f"{path}_temp/example"
     write_checkpoint(example, dict.fromkeys(values, 0.0))
@@ -181,12 +175,12 @@ def write_large_checkpoint(path: str, values: collections.abc.Mapping[str, np.nd
 
 
 def write_variables(path: str, values: collections.abc.Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint as TensorFlow 1 did, names and values alone; arguments as for `write_large_checkpoint`."""
+    """Writes names and values alone, as TensorFlow 1 did, also asking for each value once."""
     _write_in_parts(path, ((name, values[name]) for name in values))
 
 
 def _write_in_parts(path, named_values):
-    """Writes checkpoints of a part of the variables each, and makes them one."""
+    """Writes checkpoints of some of the variables each, and merges them."""
     tf.io.gfile.makedirs(f"{path}_temp")
     parts, pending, num_bytes = [], {}, 0
 
@@ -214,7 +208,7 @@ def _write_in_parts(path, named_values):
 
 
 def _as_tensor(value):
-    """Returns an array as a tensor; without a copy where that can be done, for `tf.constant` makes two."""
+    """Returns an array as a tensor, without a copy where possible; `tf.constant` makes two."""
     flags = value.flags if isinstance(value, np.ndarray) else None
     if flags is not None and value.dtype == np.float32 and value.size and flags.c_contiguous and flags.writeable:
         return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
@@ -222,9 +216,9 @@ def _as_tensor(value):
 
 
 def describe_unfinished(path: str) -> str | None:
-    """Returns in a sentence where a run stands that was stopped before its end, if a path names the folder of one.
+    """Returns a sentence on how far the run of a folder got that was stopped before its end; None if there is none.
 
-    A run that is evaluated has come to its end, which may be an early one, or somebody has looked at it.
+    One with results of an evaluation is finished: it may have stopped early, or somebody has looked at it.
     """
     settings = os.path.join(path, SETTINGS_FILE)
     if not tf.io.gfile.exists(settings) or tf.io.gfile.exists(os.path.join(path, EVAL_RESULTS_FILE)):
@@ -240,7 +234,7 @@ def describe_unfinished(path: str) -> str | None:
 
 
 def named_newest(folder: str) -> str | None:
-    """Returns the checkpoint that the file for TensorFlow's own readers names, None if that names none."""
+    """Returns the checkpoint that the file for TensorFlow's own readers names, None if it names none."""
     try:
         return tf.train.latest_checkpoint(folder)
     except ValueError:  # the file is damaged
@@ -248,7 +242,7 @@ def named_newest(folder: str) -> str | None:
 
 
 def write_state_file(folder: str, newest: str) -> None:
-    """Writes what tf.train.latest_checkpoint(folder) reads, a protocol buffer as text; names none after `newest`."""
+    """Writes the file that `tf.train.latest_checkpoint(folder)` reads; it lists no checkpoint after `newest`."""
     found = find_checkpoints(folder)
     names = [os.path.basename(path) for path in found[: found.index(newest) + 1]]
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
@@ -256,7 +250,7 @@ def write_state_file(folder: str, newest: str) -> None:
 
 
 def delete_checkpoint(path: str) -> None:
-    """Deletes a checkpoint, whole or half; the index first, so that no half of it is ever taken for a whole."""
+    """Deletes a whole or half checkpoint; the index first, so that half of one is never taken for a whole."""
     folder, name = os.path.split(path)
     if tf.io.gfile.exists(f"{path}.index"):
         tf.io.gfile.remove(f"{path}.index")
@@ -270,7 +264,7 @@ def _data_files(folder, name):
 
 
 def _nest(named):
-    """Turns {"a/b": x} into {"a": {"b": x}}: a checkpoint keeps one level of names for each level of dictionaries."""
+    """Turns {"a/b": x} into {"a": {"b": x}}, for a checkpoint joins the names of nested dictionaries."""
     nested = {}
     for name, value in named.items():
         *parents, last = name.split("/")

@@ -1,4 +1,4 @@
-"""What a process that this one starts for a part of its work has to do for itself."""
+"""Tasks of a process that another one started for a part of its work."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -7,10 +7,7 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Ends this process as soon as the one that started it ends, however that ends; call it in the child, first.
-
-    Nothing happens in a process that `multiprocessing` didn't start.
-    """
+    """Ends this process, if `multiprocessing` started it, as soon as its parent ends; call it first in the child."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -19,28 +19,27 @@ class InputError(ValueError):
     """A file or setting is wrong; the message is one sentence that says which and what to do.
 
     It names settings in backquotes, as `train_batch_size` or `attention=flash`. Commands print it without a traceback,
-    with flags for the settings, and exit with code 1 (`albert_tf.cli.command`).
+    with flags for the settings, and exit with code 1.
     """
 
 
 def describe(value: object) -> str:
-    """Returns the beginning of a value and its type, for messages."""
     return f"{quote(value)} ({type(value).__name__})"
 
 
 def quote(value: object) -> str:
-    """Returns the beginning of a value as Python writes it, for messages."""
+    """Returns the beginning of a value as Python writes it."""
     return shorten(repr(value))
 
 
 def shorten(text: object) -> str:
-    """Returns the beginning of a text in one line: whatever a file holds is repeated by way of this, or of `quote`."""
+    """Returns the beginning of a text in one line; messages repeat what a file holds by way of this, or of `quote`."""
     text = str(text).translate(_SPACES)
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
 
 
 def listed(names: collections.abc.Iterable[object], most: int = _MOST_LISTED) -> str:
-    """Returns names that a file holds, shortened, with commas between; of many the first."""
+    """Returns names from a file, shortened, with commas between; the first `most` of many."""
     shown = list(map(shorten, itertools.islice(names, most + 1)))
     return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
 
@@ -54,10 +53,8 @@ def first_line(error: Exception) -> str:
 
 
 def with_extra(extra: str) -> str:
-    """Returns what `pip install` is to be given for an extra of this library, quoted for a shell.
-
-    In a checkout that is its folder, for pip finds no albert_tf elsewhere, and `make demo` does not install it.
-    """
+    """Returns the argument of `pip install` for an extra of this library, quoted for a shell."""
+    # pip finds no albert_tf elsewhere, and `make demo` does not install it.
     if os.path.exists(os.path.join(_CHECKOUT, "setup.py")):
         return f"-e {shlex.quote(f'{_CHECKOUT}[{extra}]')}"
     return shlex.quote(f"albert_tf[{extra}]")

@@ -1,6 +1,6 @@
-"""Errors of the operating system about files: which they are, what they say, and what to do about each, in a sentence.
+"""Errors of the operating system about files, as sentences that say which file, what is wrong and what to do.
 
-TensorFlow's own file system raises errors of its own, with the system's words in their messages. Nothing here imports
+TensorFlow's file system raises errors of its own, with the system's words in their messages. Nothing here imports
 TensorFlow by itself.
 """
 
@@ -23,7 +23,7 @@ _ADVICE = {
 
 
 def file_errors() -> tuple[type[Exception], ...]:
-    """Returns what functions of `albert_tf.files.gfile_for` raise where a file can't be read or written."""
+    """Returns the errors that `albert_tf.files.gfile_for`'s functions raise where a file can't be read or written."""
     tf = sys.modules.get("tensorflow")
     return (OSError,) if tf is None else (OSError, tf.errors.OpError)
 
@@ -36,15 +36,7 @@ def reason_of(error: Exception) -> str:
 
 
 def describe_file_error(error: BaseException) -> str | None:
-    """Returns in a sentence which file an error of the operating system is about, what it says, and what to do.
-
-    Args:
-        error: Any. Of TensorFlow's errors, those are the system's whose message gives the system's reason, or is about
-            a file elsewhere ("gs://...").
-
-    Returns:
-        None if the error is of another kind.
-    """
+    """Returns a sentence on a system's error about a file: which, what is wrong and what to do; None for others."""
     if not isinstance(error, file_errors()):
         return None
     codes = {os.strerror(code): code for code in errno.errorcode}
@@ -65,7 +57,7 @@ def describe_file_error(error: BaseException) -> str | None:
 
 @contextlib.contextmanager
 def naming(path: str) -> collections.abc.Iterator[None]:
-    """Lets the system's errors, which don't always say which file they are about, name one."""
+    """Adds the path to the system's errors, which don't always say which file they are about."""
     try:
         yield
     except OSError as error:

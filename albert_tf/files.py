@@ -35,11 +35,7 @@ _HALF_CHARACTER = "\\ud"
 
 
 def gfile_for(path: str):
-    """Returns what opens a path: `tf.io.gfile`, or a class with the same functions.
-
-    A process that has imported TensorFlow opens everything with it, and no other is made to import it for a file of
-    this machine: that would take longer than what most of them are there for.
-    """
+    """Returns `tf.io.gfile`, or a class with its functions for local files in a process without TensorFlow."""
     if _has_tensorflow() or "://" in path:
         import tensorflow as tf
 
@@ -48,7 +44,7 @@ def gfile_for(path: str):
 
 
 def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
-    """Raises InputError if a file is there, unless the user asked to overwrite, or a folder or device in any case."""
+    """Raises InputError if a file is there and isn't to be overwritten, or if a path is a folder or device."""
     for path in paths:
         if os.path.exists(path) and not os.path.isfile(path):
             raise InputError(f"{path} is there already, and is no file; choose another place")
@@ -60,10 +56,8 @@ def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
 def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typing.BinaryIO]:
     """Opens a file, which errors may call by another name than its path, to read its bytes.
 
-    A folder or device is none, nor a pipe, as a shell's `<(command)`: it can be read only once, and may never end.
-
-    Raises:
-        InputError: It is no file, or can't be opened or read.
+    Raises InputError if it can't be read, or is a folder, device or pipe (as from a shell's `<(command)`), which can be
+    read only once, and may never end.
     """
     name = name or path
     if "://" not in path and os.path.isdir(path):
@@ -81,14 +75,9 @@ def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typi
 
 
 def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
-    """Returns the content of a file.
+    """Returns the content of a file; errors name its purpose, as in "the vocabulary".
 
-    Args:
-        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
-        purpose: What the file is for, as in "the vocabulary"; named in errors.
-
-    Raises:
-        InputError: The file can't be read, or is one of several that a command was killed over.
+    Raises InputError if it can't be read, or is one of several files that a command has left unfinished.
     """
     path = os.fspath(path)
     if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
@@ -101,7 +90,6 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
 
 
 def sha256_of(path: str, num_bytes: int | None = None) -> str:
-    """Returns the SHA-256 of a file, or of its first bytes."""
     digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
     with reading(path) as file:
         while block := file.read(min(rest, _BYTES_PER_BLOCK)):
@@ -111,7 +99,7 @@ def sha256_of(path: str, num_bytes: int | None = None) -> str:
 
 
 def unfinished_files(folder: str) -> list[str]:
-    """Returns the names of files in a folder that are to come together, and have not all come yet."""
+    """Returns the names of files in a folder that belong together and have not all been written yet."""
     path = os.path.join(folder, UNFINISHED)
     if not gfile_for(path).exists(path):
         return []
@@ -126,13 +114,13 @@ def unfinished_files(folder: str) -> list[str]:
 
 
 def unfinished_path(path: str) -> str:
-    """Returns what a file or folder is called while it is not whole."""
+    """Returns the name of a file or folder while it is not whole."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}{UNFINISHED}")
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
-    """Returns the text of a UTF-8 file; arguments as for `read_bytes`."""
+    """Returns the text of a UTF-8 file, without a byte order mark; errors as of `read_bytes`."""
     path = os.fspath(path)
     content = read_bytes(path, purpose)
     try:
@@ -146,12 +134,7 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike, makes_folder: bool = True) -> collections.abc.Iterator[typing.BinaryIO]:
-    """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there.
-
-    Args:
-        path: The file.
-        makes_folder: Whether to make the folder where there is none; otherwise that is an error of the file system.
-    """
+    """Opens a file for bytes under a temporary name, and renames it once all is written."""
     path = os.fspath(path)
     gfile, temporary = gfile_for(path), unfinished_path(path)
     if makes_folder:
@@ -169,18 +152,16 @@ def replacing(path: str | os.PathLike, makes_folder: bool = True) -> collections
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Writes a UTF-8 file as a whole, replacing what was there."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:
-    """Writes a file as a whole, replacing what was there."""
     with replacing(path) as file:
         file.write(content)
 
 
 def read_json(path: str | os.PathLike, purpose: str) -> dict:
-    """Returns the JSON object in a file."""
+    """Returns the JSON object in a file; raises InputError if it isn't valid, also for NaN and names that repeat."""
     text, source = read_text(path, purpose), os.fspath(path)
     try:
         values = _DECODER.decode(text)
@@ -217,12 +198,12 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 
 
 def to_json(value: typing.Any, **options) -> str:
-    """Returns a value as JSON in one line, Hangul as it is; raises ValueError of NaN and infinity, which JSON lacks."""
+    """Returns a value as JSON in one line, Hangul as it is; raises ValueError for NaN and infinity."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
 
 
 def write_json(path: str | os.PathLike, values: dict) -> None:
-    """Writes a JSON object, readable by people, keys in the order given; errors as of `to_json`."""
+    """Writes a JSON object, readable by people; errors as of `to_json`."""
     write_text(path, to_json(values, indent=2) + "\n")
 
 
@@ -236,23 +217,20 @@ def remove(path: str) -> None:
 
 
 def names_in(folder: str) -> list[str]:
-    """Returns the names of what is in a folder; none where there is no folder."""
+    """Returns the names in a folder; none where there is no folder."""
     gfile = gfile_for(folder)
     # With a slash Cloud Storage spells a folder.
     return [name.rstrip("/") for name in gfile.listdir(folder)] if gfile.isdir(folder) else []
 
 
 def empty(folder: str) -> None:
-    """Deletes what is in a folder, and not the folder, which may be held."""
+    """Deletes everything in a folder, but not the folder, which may be locked."""
     for name in names_in(folder):
         remove(os.path.join(folder, name))
 
 
 def name_in_folder(folder: str, name: str, source: str) -> str:
-    """Returns the path of a file that another file names, which must lie in a folder.
-
-    Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
-    """
+    """Returns the path in a folder of a file that another file names; raises InputError if the name leads elsewhere."""
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
         shown = shorten(json.dumps(name))
         raise InputError(f"{source} names {shown}, which is not a file in {folder or '.'}; correct the name")
@@ -260,19 +238,11 @@ def name_in_folder(folder: str, name: str, source: str) -> str:
 
 
 def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -> list[str]:
-    """Returns the files that comma-separated paths or globs name, sorted, each once.
+    """Returns the files that paths or globs name, sorted, each once; `flag` is named in errors.
 
     A path or leading folder that exists is no glob, whatever it is called. Local paths are spelled without "./" and
-    doubled slashes, so that the same file has the same path.
-
-    Args:
-        patterns: Paths or globs, as an absl list flag gives them.
-        flag: The flag they came from; named in errors.
-        endings: A path may also be a folder, and stands for the files in it that end so, but for hidden ones; by
-            default it may not.
-
-    Raises:
-        InputError: A pattern matches no file, or its folder can't be read.
+    doubled slashes, so that the same file has the same path. With `endings`, a path may also be a folder, for the files
+    in it that end so, but for hidden ones. Raises InputError if a pattern matches no file, or its folder can't be read.
     """
     paths = set()
     for pattern in patterns:
@@ -323,7 +293,7 @@ def _escape_folders(pattern):
 
 
 class _LocalFiles:
-    """What of `tf.io.gfile` files of this machine need: Python's own functions, called in the same way."""
+    """The functions of `tf.io.gfile` that files of this machine need, by Python's own."""
 
     GFile = staticmethod(open)
     exists = staticmethod(os.path.exists)

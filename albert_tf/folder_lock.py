@@ -1,10 +1,9 @@
 """One command at a time writes into a folder.
 
-The lock is on the folder itself (flock takes directories too), so that no lock file has to be made, understood and
-cleared away, and the system drops it with the process, however that ends. It keeps the commands of one machine apart,
-whatever the folder lies on. Of other machines it knows nothing, and so neither of "gs://..." nor of what NFS shares
-between them: there two commands must not be started at once. Training alone notices it, see
-`albert_tf.training.run_folder.held_folder`.
+The lock is on the folder itself (flock takes directories too), so that there is no lock file to make and clear away,
+and the system drops it with the process, however that ends. It keeps the commands of one machine apart, whatever the
+folder lies on. It doesn't hold across machines, and so neither on "gs://..." nor between users of one NFS folder: there
+two commands must not be started at once. Only training notices it (`albert_tf.training.run_folder.held_folder`).
 """
 
 import collections.abc
@@ -26,18 +25,11 @@ _held_by_thread = threading.local()
 def hold(
     folder: str | os.PathLike, flag: str = "output_dir", shown_as: str | None = None
 ) -> collections.abc.Iterator[None]:
-    """Keeps other commands from writing into a folder, for whoever is about to; tells first whether that can be done.
+    """Keeps other commands from writing into a folder; nobody is kept away from one on "gs://...".
 
-    The folder is made if it is not there, and is gone again if it stays empty. What commands that were killed have
-    left half-written in it is deleted. A thread that holds it already may ask again.
-
-    Args:
-        folder: A local path or any that `tf.io.gfile` opens, such as "gs://...", where nobody is kept away.
-        flag: The flag that names it; named in errors.
-        shown_as: What it is called in errors, if not by its name.
-
-    Raises:
-        InputError: Another command holds it, or it can't be written to.
+    The folder is made if it is not there, and removed again if it stays empty. Half-written files of commands that were
+    killed are deleted. A thread that holds the folder may hold it again. Errors name the flag, and the folder as
+    `shown_as`: InputError if another command holds it, or it can't be written to.
     """
     folder = os.fspath(folder).rstrip("/") or ("/" if folder else ".")
     is_local = "://" not in folder
@@ -63,7 +55,7 @@ def hold(
 
 @contextlib.contextmanager
 def _locked(folder, name):
-    """Makes a folder, with those above it, and locks it; of those that were made, empty ones are removed in the end."""
+    """Makes a folder, with those above it, and locks it; removes those that it made and that are empty in the end."""
     made, above = [], os.path.dirname(folder)
     while above and not os.path.lexists(above):
         made.append(above)
@@ -116,7 +108,6 @@ def _try_to_lock(folder, name):
 
 
 def _check_can_write(folder):
-    """Writes a file and deletes it again."""
     gfile, probe = gfile_for(folder), unfinished_path(os.path.join(folder, "probe"))
     try:
         with gfile.GFile(probe, "w") as file:
@@ -127,7 +118,7 @@ def _check_can_write(folder):
 
 
 def _clear(folder):
-    """Deletes what is half-written, but not what other commands are writing at this moment."""
+    """Deletes half-written files and folders, but not those that other commands are writing at this moment."""
     list_path, names = os.path.join(folder, UNFINISHED), names_in(folder)
     if UNFINISHED in names:
         for name in unfinished_files(folder):

@@ -1,4 +1,4 @@
-"""The types of what is written as JSON and read again, so that a changed or foreign file is told in a sentence."""
+"""The types of values that are written as JSON and read again, so that a changed or foreign file is found out."""
 
 import collections.abc
 import types
@@ -17,12 +17,8 @@ def check_types(
 ) -> dict:
     """Returns a JSON object after checking the types of its values; names that are not expected may hold anything.
 
-    Args:
-        values: The object.
-        expected: By name the type of a value: bool, int, float (which a whole number is, too), str, None, a union of
-            types, `list[type]`, `dict[str, type]`, or a mapping of this kind for an object inside.
-        source: The file; named in errors.
-        required: Names that must be there.
+    A type is bool, int, float (which a whole number is, too), str, None, a union, `list[type]`, `dict[str, type]`, or
+    a mapping of this kind for an object inside. Errors name the source, which is a file.
     """
     if not isinstance(values, dict):
         raise InputError(f"{source} must hold a JSON object. Received: {describe(values)}")

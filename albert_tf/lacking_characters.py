@@ -1,4 +1,4 @@
-"""Which characters make words unknown to a vocabulary, and what to do about it; nothing here imports TensorFlow."""
+"""The characters that make words unknown to a vocabulary, and the remedy; nothing here imports TensorFlow."""
 
 import collections
 import collections.abc
@@ -13,12 +13,7 @@ def lacking_characters(
     words: collections.abc.Iterable[str],
     are_unknown: collections.abc.Callable[[list[str]], collections.abc.Iterable[bool]],
 ) -> list[str]:
-    """Returns the characters of words that a vocabulary lacks, the most frequent first.
-
-    Args:
-        words: Words that it can't spell.
-        are_unknown: Given texts, returns which of them hold a word that it can't spell.
-    """
+    """Returns the characters of unknown words that a vocabulary lacks, the most frequent first."""
     counts = collections.Counter(character for word in words for character in word)
     characters = [character for character, _ in counts.most_common()]
     return [each for each, is_unknown in zip(characters, are_unknown(characters)) if is_unknown] if counts else []
@@ -27,9 +22,7 @@ def lacking_characters(
 def advice(characters: collections.abc.Sequence[str], may_add_spaces: bool = True) -> str:
     """Returns the end of a sentence about unknown words, which begins with a semicolon; "" without characters.
 
-    Args:
-        characters: Those that the vocabulary lacks, the most frequent first.
-        may_add_spaces: Whether spaces may be put into the texts; not where answers are places in them.
+    Characters are given by frequency, the highest first. Spaces may not be added where answers are places in the texts.
     """
     if not characters:
         return ""
@@ -46,6 +39,6 @@ def advice(characters: collections.abc.Sequence[str], may_add_spaces: bool = Tru
 
 
 def _shown(character):
-    """Returns a character, or the code point of one that can't be seen by itself."""
+    """Returns a character, or its code point if it can't be seen by itself."""
     is_seen = character.isprintable() and not unicodedata.category(character).startswith(("M", "Z"))
     return character if is_seen else f"U+{ord(character):04X}"

@@ -9,11 +9,7 @@ ODD_TO_SECOND, ODD_TO_LONGER, ODD_TO_FIRST = TRUNCATIONS = ("odd_to_second", "od
 
 
 def check_truncation(truncation: typing.Any) -> str:
-    """Returns a rule, one of `TRUNCATIONS`.
-
-    Raises:
-        InputError: It is none of them.
-    """
+    """Returns the rule; raises InputError unless it is one of `TRUNCATIONS`."""
     if truncation not in TRUNCATIONS:
         raise InputError(f"truncation must be one of {', '.join(TRUNCATIONS)}. Received: {quote(truncation)}")
     return truncation
@@ -22,10 +18,7 @@ def check_truncation(truncation: typing.Any) -> str:
 def share_of_first(room: int, truncation: str, is_longer: typing.Any) -> typing.Any:
     """Returns how many pieces of the first text are left where both are cut.
 
-    Args:
-        room: How many pieces of both there may be.
-        truncation: One of `TRUNCATIONS`.
-        is_longer: 1 where the first text is longer than the second, else 0: a number or a tensor.
+    Together they have room for `room` pieces; `is_longer`, a number or tensor, is 1 where the first is longer, else 0.
     """
     odd = {ODD_TO_SECOND: 0, ODD_TO_LONGER: is_longer, ODD_TO_FIRST: 1}[truncation]
     return (room + odd) // 2

@@ -8,14 +8,11 @@ _HANGUL_FILES = ("nanumgothic.ttf", "notosanscjk-regular.ttc", "notosanskr-regul
 
 
 def hangul_font() -> str | None:
-    """Returns the name of an installed font that has Hangul, None if there is none.
-
-    Finds fonts that were installed after matplotlib was imported, too, which a notebook's first cell may do.
-    """
+    """Returns the name of an installed font that has Hangul, None if there is none."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     installed = {font.name for font in fontManager.ttflist}
-    if not installed.intersection(_HANGUL_FONTS):
+    if not installed.intersection(_HANGUL_FONTS):  # a notebook may have installed one after matplotlib's import
         for path in findSystemFonts():
             if os.path.basename(path).lower() in _HANGUL_FILES:
                 fontManager.addfont(path)
@@ -26,12 +23,7 @@ def hangul_font() -> str | None:
 def drawable(
     labels: collections.abc.Sequence[str], name: str = "label"
 ) -> tuple[collections.abc.Sequence[str], str | None]:
-    """Returns what to write for labels, and the font to write it in, None for any.
-
-    Args:
-        labels: The labels.
-        name: Where no font has their letters, they become this and a number.
-    """
+    """Returns labels, or `name` and a number where no font has their letters, and the font for them, None for any."""
     if all(label.isascii() for label in labels):
         return labels, None
     font = hangul_font()

@@ -23,13 +23,12 @@ class ProgressLine:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last line is old enough for another one."""
         is_brief = not self._is_terminal and not tells(DETAILS)
         between = _SECONDS_IN_A_BRIEF_LOG if is_brief else _SECONDS_BETWEEN_LINES[self._is_terminal]
         return time.monotonic() - self._last_at >= between
 
     def show(self, line: str) -> None:
-        """Shows a line; in a terminal in place of the one before, and no more of it than fits into one row."""
+        """Shows a line, or in a terminal as much of it as fits into one row, in place of the one before."""
         if not tells(RESULTS):
             return
         if self._is_terminal:
@@ -40,20 +39,14 @@ class ProgressLine:
         self._last_at = time.monotonic()
 
     def finish(self, is_kept: bool = True) -> None:
-        """Leaves the last line where it is, or takes it away, where it could be rewritten."""
+        """Leaves the last line in the terminal, or takes it away."""
         end_row(self._stream, is_kept)
 
 
 def with_progress(
     batches: collections.abc.Iterable[typing.Any], count: int, what: str
 ) -> collections.abc.Iterator[typing.Any]:
-    """Yields batches, and shows how many of them are done where that takes long.
-
-    Args:
-        batches: What is worked through.
-        count: How many there are; below 0 if nobody knows.
-        what: What is done, as in "evaluating".
-    """
+    """Yields batches, and shows how many of `count` (below 0 if nobody knows) are done where that takes long."""
     line, begin = ProgressLine(), time.monotonic()
     try:
         for number, batch in enumerate(batches):

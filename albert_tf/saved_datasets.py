@@ -1,4 +1,4 @@
-"""Folders that the library `datasets` has saved (`save_to_disk`), read with it."""
+"""Folders that the library `datasets` has saved (`save_to_disk`)."""
 
 import os
 
@@ -9,12 +9,10 @@ TRAIN_SPLIT = "train"
 
 
 def is_saved(folder: str) -> bool:
-    """Whether a folder is that of a Dataset, or of a DatasetDict."""
     return any(gfile_for(folder).exists(os.path.join(folder, name)) for name in ("state.json", "dataset_dict.json"))
 
 
 def import_datasets(path: str):
-    """Returns the library, and refuses what it has saved where it is not installed."""
     try:
         import datasets
     except ImportError as error:
@@ -26,11 +24,7 @@ def import_datasets(path: str):
 
 
 def saved_splits(folder: str) -> dict[str, tuple[str, ...]]:
-    """Returns the Arrow files of each split of such a folder, by its name; those of a Dataset as the split train.
-
-    Raises:
-        InputError: The library is not installed, or can't load the folder.
-    """
+    """Returns the Arrow files of each split of such a folder, by name; those of a Dataset as the split train."""
     datasets = import_datasets(folder)
     try:
         loaded = datasets.load_from_disk(folder, keep_in_memory=False)

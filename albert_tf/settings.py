@@ -34,7 +34,7 @@ _TRUTH = {**dict.fromkeys(("true", "t", "1"), True), **dict.fromkeys(("false", "
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is known of a setting.
+    """The properties of a setting.
 
     Attributes:
         help: What it is.
@@ -44,16 +44,16 @@ class Setting:
         below: What it must be less than.
         choices: What it may be; empty for anything of its type. A registry may grow until they are looked at.
         group: The group of --help that shows it; "" for that of the command's own, `RARE` for none.
-        same_on_resume: Whether it changes what a run computes: a run keeps it, and is resumed with the same value only.
+        same_on_resume: Whether it changes what a run computes, which is resumed with the same value only.
         place: Whether it says where something lies: a run keeps it, and it may change.
         names_model: Whether it names the folder of a model, whose content counts and not where it lies.
-        search: Whether `trials` may vary it; `LOGARITHMIC` for what is varied by factors.
+        search: Whether `trials` may vary it; `LOGARITHMIC`: by factors.
         is_free_in_use: Whether it may be another one where nothing is trained: how to compute and to judge, not what.
         in_python: Whether it is a keyword of `fit` and `pretrain`, too.
         is_flag: Whether it is a flag.
         aliases: Other names of its flag.
         repeats: Whether its flag is given once for each value of a list.
-        name: What it is called: as its field, less the underscore at the end of what Python keeps for itself.
+        name: The name of its field, less the underscore at the end of what Python keeps for itself.
         type: bool, int, float, str, or a tuple of one of these.
         is_optional: Whether it may be None.
     """
@@ -90,7 +90,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """Which values it may have, as it reads after "must be"."""
+        """The values that it may have, as it reads after "must be"."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.is_list:
@@ -101,7 +101,7 @@ class Setting:
         return _CALLED[self.type] + f"{', ' if told.startswith('at') else ' '}{told}" * bool(told)
 
     def check(self, value: typing.Any) -> typing.Any:
-        """Returns a value as one of its type: whole numbers for numbers, lists as tuples.
+        """Returns a value as one of its type, also given a whole number for a number, or a list for a tuple.
 
         Raises:
             InputError: It can't be the setting's.
@@ -176,7 +176,7 @@ def place(default: typing.Any, help: str, **known) -> typing.Any:
 
 
 def changed(of: type, name: str, default: typing.Any = dataclasses.MISSING, **known) -> typing.Any:
-    """Returns the field of a setting of another class with another default, or something else known of it."""
+    """Returns the field of a setting of another class with another default, or other properties."""
     field = next(field for field in dataclasses.fields(of) if field.name == name)
     default = field.default if default is dataclasses.MISSING else default
     return dataclasses.field(default=default, metadata={_KNOWN: dataclasses.replace(field.metadata[_KNOWN], **known)})
@@ -184,7 +184,7 @@ def changed(of: type, name: str, default: typing.Any = dataclasses.MISSING, **kn
 
 @functools.cache
 def settings_of(of: type) -> types.MappingProxyType[str, Setting]:
-    """Returns what is known of the settings of a class, by the name of the field."""
+    """Returns the settings of a class, by the name of the field."""
     hints, found = typing.get_type_hints(of), {}
     for field in dataclasses.fields(of):
         if _KNOWN in field.metadata:
@@ -200,16 +200,9 @@ def settings_of(of: type) -> types.MappingProxyType[str, Setting]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The base of classes whose fields are settings; what one derives from another is a changed copy.
+    """The base of classes whose fields are settings; a value that can't be its setting's raises InputError."""
 
-    Attributes:
-        given: The names of those that somebody gave.
-
-    Raises:
-        InputError: A value can't be that of its setting.
-    """
-
-    given: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
+    given: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)  # names that a user gave
 
     def __post_init__(self):
         for name, known in settings_of(type(self)).items():
@@ -229,7 +222,6 @@ class Settings:
         return cls(**values, given=frozenset(values))
 
     def changed(self, **values) -> "Settings":
-        """Returns a copy with other values."""
         return dataclasses.replace(self, **values)
 
     def require(self, *names: str) -> None:
@@ -244,7 +236,7 @@ class Settings:
 
     @classmethod
     def assumed(cls) -> dict[str, typing.Any]:
-        """Returns what runs had that were begun before there was a setting: its default, JSON values by name."""
+        """Returns the values, for JSON, of runs that were begun before there was a setting: the defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}
         return {
             name: as_json(defaults[name])
@@ -254,7 +246,7 @@ class Settings:
 
     @classmethod
     def names(cls, **known) -> tuple[str, ...]:
-        """Returns the names of the settings of which this is known, such as `place=True`."""
+        """Returns the names of the settings with these properties, such as `place=True`."""
         return tuple(
             name
             for name, each in settings_of(cls).items()
@@ -263,7 +255,6 @@ class Settings:
 
 
 def as_json(value: typing.Any) -> typing.Any:
-    """Returns a value as JSON has it."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -271,7 +262,6 @@ def as_json(value: typing.Any) -> typing.Any:
 
 
 def check_whole(name: str, value: typing.Any, least: int, most: float = math.inf) -> None:
-    """Raises InputError if a setting is no whole number of at least, and at most, so much."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= value <= most:
         allowed = f"from {least} on" if most == math.inf else f"from {least} to {most}"
         raise InputError(f"`{name}` must be a whole number {allowed}. Received: {value!r}")

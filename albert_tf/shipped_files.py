@@ -1,4 +1,4 @@
-"""What the library includes, in a checkout as in an installed wheel: configs, the small model, samples.
+"""The files that the library includes, in a checkout as in an installed wheel: configs, the small model, samples.
 
 Imports nothing but the standard library, for `albert-tf files` is to answer at once.
 """
@@ -19,12 +19,7 @@ _IN_WHEEL = os.path.join(_PACKAGE, "shipped")
 
 
 def shipped_path(name: str = "") -> str:
-    """Returns the path of a file or folder that is included.
-
-    Args:
-        name: Its path in the repository, such as "configs/albert_small.json" or "models/albert_ko_small"; empty for the
-            folder that holds all of them.
-    """
+    """Returns the path of an included file or folder by its path in the repository; "" is the folder around all."""
     root = _IN_WHEEL if os.path.isdir(_IN_WHEEL) else os.path.dirname(_PACKAGE)
     if not name:
         return root
@@ -36,13 +31,7 @@ def shipped_path(name: str = "") -> str:
 
 
 def find_or_shipped(folder: str | os.PathLike) -> str:
-    """Returns a folder as it is, or the included one if a relative path names none here.
-
-    So `models/albert_ko_small` is found from every folder.
-
-    Raises:
-        InputError: There is no such folder, and it is called as models of the Hugging Face hub are.
-    """
+    """Returns a folder, or the included one if a relative path names none here; InputError for a name of the hub."""
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"a folder must be named by its path. Received: {describe(folder)}")
     folder = os.fspath(folder)
@@ -56,10 +45,7 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
 
 
 def did_you_mean(path: str) -> str:
-    """Returns the end of a sentence that names the folder which is spelled most like one that is not there.
-
-    It is an included model or a folder beside the one that is named; "" where none is alike.
-    """
+    """Returns "; did you mean ...?" with a folder, beside a missing one or included, that is spelled alike, or ""."""
     parent = os.path.dirname(path)
     beside = [os.path.join(parent, name) for name in os.listdir(parent or ".")] if os.path.isdir(parent or ".") else []
     models = {f"models/{name}": name for name in os.listdir(os.path.join(shipped_path(), "models"))}
@@ -71,7 +57,7 @@ def did_you_mean(path: str) -> str:
 
 
 def or_shipped(path: str) -> str:
-    """Returns a path as it is, or of the included one if it is a relative one that names nothing here."""
+    """Returns a path as it is, or the included one's if it is relative and names nothing here."""
     if os.path.isabs(path) or "://" in path or os.path.exists(path):
         return path
     try:

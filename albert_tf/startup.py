@@ -21,7 +21,7 @@ def keep_memory() -> None:
     """Lets TensorFlow keep the memory of tensors for the next ones, unless TF_CPU_ALLOCATOR_USE_BFC says otherwise.
 
     By default it asks the system anew for every large tensor, which maps and clears its pages: up to a third of the
-    time of a step on a CPU. It looks at the variable when it is imported.
+    time of a step on a CPU. Call it before TensorFlow is imported.
     """
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 
@@ -31,7 +31,7 @@ def use_onednn() -> None:
 
     By default it does so only where there are AVX-512's instructions for neural networks. Without them Eigen takes an
     eighth to a fifth longer for a training step. For a few short texts at a time, on the other hand, oneDNN takes a
-    fifth longer: so this is for what trains or reads whole files. TensorFlow looks at the variable when it is imported.
+    fifth longer: so this is for what trains or reads whole files. Call it before TensorFlow is imported.
 
     python -m benchmarks.train_step --only=albert_tf,products    (docs/performance.md says how to hide AVX-512 from it)
     """
@@ -40,7 +40,7 @@ def use_onednn() -> None:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow without its messages, and so that it keeps memory; an InputError if it isn't installed."""
+    """Imports TensorFlow without its messages, and so that it keeps memory; raises InputError if it isn't installed."""
     keep_memory()
     with without_messages_of_libraries():
         try:
@@ -58,9 +58,7 @@ def import_tensorflow() -> None:
 def fast_import():
     """Lets TensorFlow be imported without libraries that it only looks for, and without collecting garbage on the way.
 
-    Where they are installed, they take longer than TensorFlow and Keras themselves. Afterwards they can be imported as
-    ever, but Keras goes on without them. What has been imported before stays as it is. Garbage is never looked for
-    among what was imported, for a module lives as long as the process.
+    Where they are installed, they take longer than TensorFlow. They can be imported afterwards, but not by Keras.
     """
     left_out = [name for name in _LIBRARIES_WITHOUT_USE if name not in sys.modules]
     collects_garbage = gc.isenabled()
@@ -106,7 +104,7 @@ def without_messages_of_libraries():
 
 @contextlib.contextmanager
 def held_back_messages():
-    """Holds back what is written to standard error; yields descriptors of the file that it goes to, and of itself."""
+    """Holds back standard error; yields descriptors of the file that it goes to, and of itself."""
     import tempfile
 
     sys.stderr.flush()
@@ -121,10 +119,7 @@ def held_back_messages():
 
 
 def without_warnings_of_tracing() -> None:
-    """Lets TensorFlow say nothing of functions that are traced often, from now on.
-
-    Each training and each loaded model compiles functions of its own, which TensorFlow counts as one.
-    """
+    """Silences warnings of functions that are traced often: TensorFlow counts those of all models together."""
     import logging
 
     logging.getLogger("tensorflow").addFilter(_is_not_of_tracing)  # once, however often this is called

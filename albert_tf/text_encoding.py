@@ -1,4 +1,4 @@
-"""Text that is not UTF-8: which encoding it is in, so that an error can say how to convert it, and half characters."""
+"""Text that is not UTF-8: its likely encoding, so that an error can say how to convert it, and half characters."""
 
 import codecs
 import re
@@ -13,7 +13,6 @@ _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
 
 
 def not_utf8(place: str, line: bytes, purpose: str) -> InputError:
-    """Returns the error of a line that is not UTF-8."""
     encoding = guess_encoding(line)
     what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
     how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
@@ -21,7 +20,7 @@ def not_utf8(place: str, line: bytes, purpose: str) -> InputError:
 
 
 def replace_halves(text: str) -> str:
-    """Returns a text in which half a surrogate pair, which is no character, is U+FFFD: tokenizers leave out both."""
+    """Returns a text with U+FFFD for half a surrogate pair, which is no character: tokenizers leave out both."""
     return _HALVES.sub("\ufffd", text)
 
 

@@ -8,8 +8,7 @@ from albert_tf.errors import InputError
 def columns_of(setting: str, found: collections.abc.Container[str]) -> tuple[str, ...]:
     """Returns the columns that a setting names: `title,text` is two, unless one column has that very name.
 
-    Raises:
-        InputError: One of several is empty, or named twice.
+    Raises InputError if one of several is empty, or named twice.
     """
     if "," not in setting or setting in found:
         return (setting,)
@@ -22,7 +21,7 @@ def columns_of(setting: str, found: collections.abc.Container[str]) -> tuple[str
 
 
 def describe_columns(texts: collections.abc.Sequence[collections.abc.Sequence[str]]) -> str:
-    """Returns the columns of one text or of several, and what follows their names: "is", or "are" of more than one."""
+    """Returns the names of one text's columns or of several texts', and "is", or "are" for more than one."""
     names = " and ".join(_names(columns) + ", joined," * (len(columns) > 1) for columns in texts)
     return f"{names} {'are' if sum(map(len, texts)) > 1 else 'is'}"
 

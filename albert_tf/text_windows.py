@@ -8,11 +8,7 @@ import numpy as np
 def window_borders(num_pieces: int, room: int, stride: int) -> collections.abc.Iterator[tuple[int, int]]:
     """Yields where the windows of a text begin and end, in pieces; the last ends where the text does.
 
-    Args:
-        num_pieces: Of the text.
-        room: For so many of them in a window.
-        stride: Every how many pieces a window begins; more than half of the room counts as that, so that what stands
-            at the border of one window stands well inside another.
+    One begins every `stride`, at most half of `room`, so that the pieces at its border stand well inside another.
     """
     stride, begin = min(stride, max(1, room // 2)), 0
     while True:
@@ -23,12 +19,7 @@ def window_borders(num_pieces: int, room: int, stride: int) -> collections.abc.I
 
 
 def mean_over_windows(values: np.ndarray, text_indices: np.ndarray) -> np.ndarray:
-    """Returns the mean of each text's windows, float32 [T, ...], of values [N, ...].
-
-    Args:
-        values: Of each window.
-        text_indices: int [N], ascending, every text among them.
-    """
+    """Returns each text's mean of values [N, ...], float32 [T, ...]; `text_indices`, int [N], ascend without gaps."""
     begins = np.flatnonzero(np.diff(text_indices, prepend=-1))
     sums = np.add.reduceat(values.astype(np.float64), begins, axis=0)
     counts = np.diff(begins, append=len(values)).reshape([-1, *[1] * (values.ndim - 1)])

@@ -1,4 +1,4 @@
-"""How much is said: what a training tells goes through `tell`, so that `fit(verbose=...)` holds for all of it."""
+"""How much is said: a training prints through `tell`, so that `fit(verbose=...)` holds for all of it."""
 
 import collections.abc
 import contextlib
@@ -17,7 +17,7 @@ _CLEAR = "\r\033[K"
 
 @contextlib.contextmanager
 def at_most(level: int) -> collections.abc.Iterator[None]:
-    """Says no more than a level for a while, in this process."""
+    """Limits what is said to a level for a while, in this process."""
     global _most
     before, _most = _most, level
     try:
@@ -27,18 +27,17 @@ def at_most(level: int) -> collections.abc.Iterator[None]:
 
 
 def spell_settings(spell: collections.abc.Callable[[str], str]) -> None:
-    """Has settings in backquotes called otherwise in all that is said, as commands call their flags."""
+    """Spells settings in backquotes otherwise in all that is said, as commands call their flags."""
     global _spell
     _spell = spell
 
 
 def tells(level: int) -> bool:
-    """Whether what is of a level is said."""
     return level <= _most
 
 
 def tell(text: str, level: int = DETAILS, stream: typing.TextIO | None = None) -> bool:
-    """Prints what is of a level, and lines that are warnings in any case; returns whether there was such."""
+    """Prints a text if its level is said, and warnings in it in any case; returns whether anything was printed."""
     lines = [line for line in _spell(text).splitlines() if tells(level) or line.startswith(_WARNING)]
     if lines:
         end_row(stream or sys.stdout)
@@ -47,14 +46,14 @@ def tell(text: str, level: int = DETAILS, stream: typing.TextIO | None = None) -
 
 
 def rewrite_row(stream: typing.TextIO, line: str) -> None:
-    """Shows a line in the last row of a terminal, in place of what was shown there in this way."""
+    """Shows a line in the last row of a terminal, in place of the one shown there before."""
     global _rewritten
     _rewritten = stream
     print(f"{_CLEAR}{line}", end="", file=stream, flush=True)
 
 
 def end_row(stream: typing.TextIO, is_kept: bool = True) -> None:
-    """Leaves what `rewrite_row` has shown last where it is, or takes it away."""
+    """Leaves the line of `rewrite_row` where it is, or takes it away."""
     global _rewritten
     if stream is _rewritten:
         print(end="\n" if is_kept else _CLEAR, file=stream, flush=True)

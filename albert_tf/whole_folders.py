@@ -2,7 +2,7 @@
 
 A folder that is not there yet is written under a temporary name and renamed. In one that is there, as a mounted volume
 is, and on Cloud Storage, which can't rename, files come one by one; while they do, a list of them lies beside them
-(`files.UNFINISHED`). What is on the list is refused by whoever reads it, and deleted by whoever holds the folder next.
+(`files.UNFINISHED`). Readers refuse files on the list, and whoever holds the folder next deletes them.
 """
 
 import collections.abc
@@ -24,17 +24,9 @@ _LAST = ("assets.extra", "model_card.json", "saved_model.pb", "config.json", ".i
 
 @contextlib.contextmanager
 def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterator[str]:
-    """Gives a local folder to write into, and makes it the folder that is asked for when all went well.
+    """Yields an empty local folder to write into, which becomes the folder that is asked for when all went well.
 
-    Args:
-        folder: Must not be there, or be empty.
-        flag: The flag that names it; named in errors.
-
-    Yields:
-        The folder to write into, empty.
-
-    Raises:
-        InputError: The folder holds something, another command writes it, or it can't be written.
+    Raises InputError if the latter holds something, another command writes it, or it can't be written.
     """
     if "://" in folder or os.path.lexists(folder):
         with hold(folder, flag):
@@ -56,14 +48,7 @@ def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterato
 
 @contextlib.contextmanager
 def files_together(folder: str) -> collections.abc.Iterator[str]:
-    """Gives a local folder to write files into, and moves them into another together when all went well.
-
-    Args:
-        folder: Where they come; the caller holds it. What is there under the same names is replaced.
-
-    Yields:
-        The folder to write into, empty.
-    """
+    """Yields an empty local folder; its files move together into another, held by the caller, when all went well."""
     with contextlib.ExitStack() as stack:
         if "://" in folder:
             temporary = stack.enter_context(tempfile.TemporaryDirectory())

@@ -1,1 +1,1 @@
-"""Reading text: files and their formats, documents, sentences; for vocabularies and pre-training data alike."""
+"""Reading text: files and their formats, documents and sentences; for vocabularies and pre-training data."""

@@ -1,7 +1,4 @@
-"""Files of text read in blocks, and these cut into lines, so that a line of any length is read in bounded memory.
-
-What tells the text of a file is a hash of its bytes as they are stored, taken while they are read.
-"""
+"""Files of text, read in blocks and cut into lines, so that a line of any length is read in bounded memory."""
 
 import codecs
 import collections.abc
@@ -18,40 +15,34 @@ _ZEROS = bytes(1 << 16)
 
 
 class FileStart(typing.NamedTuple):
-    """The beginning of a file, or all of it: how many bytes, as they are stored, and their SHA-256."""
+    """The beginning of a file, or all of it: the number and SHA-256 of its bytes as they are stored."""
 
     num_bytes: int
     sha256: str
 
 
 class HashedFile:
-    """A file that is read from its beginning to its end, and the hash of what was read."""
+    """A file that is hashed, as it is stored, while it is read from beginning to end."""
 
     def __init__(self, file: typing.BinaryIO):
         self._file, self._digest, self._num_bytes = file, hashlib.sha256(), 0
 
     def read(self, size: int = -1) -> bytes:
-        """Returns the next bytes, at most `size`."""
         content = self._file.read(size)
         self._digest.update(content)
         self._num_bytes += len(content)
         return content
 
     def tell(self) -> int:
-        """Returns how many bytes were read so far."""
         return self._num_bytes
 
     @property
     def start(self) -> FileStart:
-        """What was read so far."""
         return FileStart(self._num_bytes, self._digest.hexdigest())
 
 
 def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
-    """Yields the content of a file, decompressed if its name ends in .gz, in blocks of one size but for the last.
-
-    Raises BadCorpusError if it is not a whole gzip file, or holds a block of zeros.
-    """
+    """Yields a file in blocks, decompressed if its name ends in .gz; raises BadCorpusError if it can't be text."""
     # GFile.readline drops carriage returns inside lines, so read blocks.
     num_bytes, stream = 0, gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
     try:
@@ -72,7 +63,7 @@ def split_at_line_ends(
 ) -> collections.abc.Iterator[tuple[bytes, bool, bool]]:
     """Yields (content, begins_line, ends_line): whole lines, or one part of a line that is longer than `max_bytes`.
 
-    The line feed that ends the content is left out, and a byte order mark. A part never ends inside a character.
+    The content leaves out a byte order mark and the line feed at its end. A part never ends inside a character.
     """
     rest, begins_line = bytearray(), True
     for number, block in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""The documents of a chunk of text and their digests: the unit of work of a build."""
+"""The documents of a chunk of text and their digests."""
 
 import collections.abc
 import dataclasses
@@ -10,8 +10,6 @@ from albert_tf.corpus.reader import Chunk, CorpusReader
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """The documents of a chunk."""
-
     chunk_id: tuple[int, int]  # file number and chunk number within the file; with the seed they key every random draw
     texts: list[list[str]]  # the lines of each document
     # SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the first, so
@@ -22,13 +20,12 @@ class Documents:
     source: str = ""  # what `CorpusReader.source_of` says of the file
 
     def select(self, is_kept: list[bool]) -> "Documents":
-        """Returns the documents for which `is_kept` is true."""
         columns = ([*itertools.compress(each, is_kept)] for each in (self.texts, self.digests, self.part_digests))
         return Documents(self.chunk_id, *columns, self.continues and is_kept[0], self.source)
 
 
 def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Iterator[tuple[Documents, Chunk]]:
-    """Yields the documents of one file, chunk by chunk, and the chunk of each; errors as of `CorpusReader.lines`."""
+    """Yields the documents of one file, chunk by chunk, with the chunk; errors as of `CorpusReader.lines`."""
     last_digest = last_part_digest = b""
     source = reader.source_of(file_index)
     for chunk in reader.chunks(file_index):

@@ -1,13 +1,10 @@
-"""What can be wrong with a corpus."""
+"""Errors in the content of a corpus."""
 
 from albert_tf.errors import InputError
 
 
 class BadCorpusError(InputError):
-    """The content of the corpus can't be used, so reading it again gives the same error.
-
-    Any other `InputError`, such as one from a file system that can't be reached, may be temporary.
-    """
+    """The content of the corpus can't be used; reading it again gives the same error, unlike other `InputError`s."""
 
 
 class BadLineError(ValueError):

@@ -2,8 +2,8 @@
 
 Text: one sentence a line, a blank line between documents. JSON lines and tables: one document a line or row, in a field
 or column of text whose lines are its sentences, or in several, one after the other. Text and JSON lines may be
-gzip files. A bad line is skipped or mended on request, but a file whose lines are mostly bad is refused: it is not what
-its name says.
+gzip files. A bad line is skipped or mended on request, but a file whose lines are mostly bad is refused: it is not
+what its name says.
 """
 
 import collections
@@ -40,12 +40,12 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class CorpusFile:
-    """One file of a corpus, to be read once; a text line that is longer than a block is judged in parts.
+    """One file of a corpus, to be read once; of a text line that is longer than a block, each part is judged by itself.
 
     Attributes:
         counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
-        stored: The file as it is stored; its `start` is what the lines so far come from, all when there are no more.
+        stored: The file as it is stored; its `start` covers the lines so far, and the whole file after the last one.
     """
 
     def __init__(self, path: str, text_field: str, on_bad_text: str):
@@ -65,8 +65,8 @@ class CorpusFile:
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
 
-        A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces, cut at spaces where there are any.
-        Errors are those of `CorpusReader.lines`, and BadCorpusError where most lines are bad.
+        Lines of more than `MAX_CHARACTERS_PER_LINE` characters come in pieces. Errors are those of
+        `CorpusReader.lines`, and BadCorpusError where most lines are bad.
         """
         for lines in self._batches():
             self._refuse_mostly_bad(_BAD_LINES_SO_FAR)
@@ -154,14 +154,14 @@ class CorpusFile:
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
     def _text_of(self, values):
-        """Returns the text of an object, of several fields those that are there on lines of their own."""
+        """Returns the text of an object, each field on lines of its own; None if there is none, or anything else."""
         names = columns_of(self._text_field, values)
         self._fields_found.update(name for name in names if name in values)
         texts = [values[name] for name in names if values.get(name) is not None]
         return "\n".join(texts) if texts and all(isinstance(text, str) for text in texts) else None
 
     def _check_fields(self):
-        """Refuses a file without one of several fields; an object may lack it, but in all it is a name misspelt."""
+        """Refuses a file where no object has one of several fields: its name is misspelt."""
         for name in columns_of(self._text_field, self._fields_found) if self._fields_found else ():
             if name not in self._fields_found:
                 raise BadCorpusError(f'{self._path}: no object has a "{name}"; name the fields with `text_field`')

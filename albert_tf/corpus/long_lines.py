@@ -1,4 +1,4 @@
-"""Cutting lines that are too long to be held in memory, or to be a sentence."""
+"""Cutting lines that are too long for the memory, or for a sentence."""
 
 import unicodedata
 
@@ -28,7 +28,7 @@ def cut_line(line: str) -> list[str]:
 
 
 class LongLine:
-    """Cuts a line that arrives in parts, with the same result as `cut_line` gives for the whole line."""
+    """Cuts a line that arrives in parts into the pieces that `cut_line` gives for the whole line."""
 
     def __init__(self):
         self._rest, self._is_blank = "", True

@@ -1,7 +1,6 @@
 """Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
 
-At most one chunk is in memory at a time, however large a file, document or line is; for JSON lines and tables, one
-document.
+At most one chunk is in memory, however large a file, document or line is; for JSON lines and tables, one document.
 """
 
 import collections.abc
@@ -31,8 +30,8 @@ _LINES_OF_UNDIVIDED_FILE = 1000
 class Chunk:
     """Whole documents of one file, together about `CHARACTERS_PER_CHUNK` characters.
 
-    A chunk ends with the document that fills it; a document that fills one by itself is cut after a line. So chunks
-    depend only on the file's content. The last one of a file is what remains, which may be no document.
+    Chunks depend only on the file's content: one ends with the document that fills it, or inside a document that fills
+    one by itself, after a line. The last one of a file may hold no document.
     """
 
     file_index: int  # place of the file in the list of files
@@ -51,12 +50,12 @@ class Chunk:
 def read_chunks(
     path: str, file_index: int = 0, text_field: str = "text", on_bad_text: str = "fail"
 ) -> collections.abc.Iterator[Chunk]:
-    """Yields the chunks of one file, given its place among the files; arguments and errors as of `CorpusReader`."""
+    """Yields the chunks of one file; arguments and errors as of `CorpusReader`."""
     return chunks_of(CorpusFile(path, text_field, on_bad_text), file_index)
 
 
 def chunks_of(file: CorpusFile, file_index: int) -> collections.abc.Iterator[Chunk]:
-    """Yields the chunks of a file, or of what gives lines as a `CorpusFile` does."""
+    """Yields the chunks of a `CorpusFile`, or of any object that gives lines like one."""
     index, documents, num_characters, continues = 0, [], 0, False
     num_documents = num_lines = 0
 
@@ -99,7 +98,7 @@ def _document_parts(batches):
 
 
 def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
-    """Returns how far reading a corpus is: size (in bytes, decompressed), share, speed and time left."""
+    """Returns how far reading a corpus has come; `num_bytes` counts decompressed text."""
     return (
         f"{num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
         f"ETA {format_seconds(seconds / max(share, 1e-9) - seconds)}"
@@ -107,20 +106,19 @@ def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
 
 
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
-    """Returns the files that paths, globs or folders name, sorted, each once; `CORPUS_ENDINGS` says which of a folder.
+    """Returns the files that paths, globs or folders name, sorted, each once; of a folder, those of `CORPUS_ENDINGS`.
 
-    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict; the
+    A folder that `datasets` has saved stands for the files of the Dataset, or of the split train of a DatasetDict; the
     other splits, which are there to evaluate on, are named in a line that is printed.
 
     Raises:
-        InputError: One of them names no file, or a folder can't be read; names the flag.
+        InputError: A pattern names no file, or a folder can't be read; names the flag.
     """
     patterns = [path for pattern in patterns for path in _saved_files(pattern, flag)]
     return match_files(patterns, flag, CORPUS_ENDINGS)
 
 
 def _saved_files(pattern, flag):
-    """Returns the files of a folder that `datasets` has saved, or else the pattern alone."""
     folder = pattern.rstrip("/")
     if not is_saved(folder):
         return [pattern]
@@ -163,7 +161,7 @@ class CorpusReader:
     share_read: float = 0.0
 
     def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
-        """Yields the chunks of one file; see `read_chunks`."""
+        """Yields the chunks of `paths[file_index]`; errors as of `lines`."""
         return read_chunks(self.paths[file_index], file_index, self.text_field, self.on_bad_text)
 
     def source_of(self, file_index: int) -> str:
@@ -171,7 +169,7 @@ class CorpusReader:
         return ""
 
     def sizes(self) -> list[int]:
-        """Returns how many bytes each file has, as it is stored; raises InputError if one can't be read."""
+        """Returns the size of each file in bytes, as it is stored; raises InputError if one can't be read."""
         sizes = []
         for path in self.paths:
             with reading(path) as file:

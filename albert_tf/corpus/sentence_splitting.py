@@ -14,10 +14,9 @@ SENTENCE_SPLITTERS = ("none", "rule", "kiwi")
 def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], list[str]]:
     """Returns a function from lines to sentences; no sentence spans two lines.
 
-    Sentences hold every character of the lines but the spaces around sentences. For "none" lines are sentences; for
-    "rule" text is split where a space follows a full stop or the like, or an ending with ㅋㅋ; for "kiwi" also where no
-    such mark tells, but hundreds of times slower, by a model that the first call loads. Raises InputError if kiwipiepy
-    is missing.
+    "none" takes lines for sentences. "rule" splits where a space follows a full stop or the like, or an ending with
+    ㅋㅋ. "kiwi" also splits where no mark tells, hundreds of times slower, by a model that the first call loads; raises
+    InputError if kiwipiepy is missing.
     """
     if name == "kiwi" and importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Open Parquet files, and those of folders that `datasets` has saved, read some rows at a time."""
+"""Open Parquet and Arrow files, read some rows at a time."""
 
 import collections.abc
 import io
@@ -22,10 +22,7 @@ _MOST_UNPACKED, _FEWEST_ROWS = 1000, 16
 
 
 class SeekableFile(io.IOBase):
-    """A GFile of `size` bytes with the methods that pyarrow calls and GFile lacks.
-
-    A damaged file may say that a part of it has any number of bytes; no more are asked for than there are.
-    """
+    """A GFile with the methods that pyarrow calls and GFile lacks; it never asks for more than its `size` of bytes."""
 
     def __init__(self, file: typing.BinaryIO):
         self._file, self.seek, self.tell = file, file.seek, file.tell
@@ -34,17 +31,16 @@ class SeekableFile(io.IOBase):
         file.seek(0)
 
     def read(self, size: int = -1) -> bytes:
-        """Returns the next bytes, at most `size`, all of them if that is negative."""
+        """Returns the next bytes, at most `size`, or all if that is negative."""
         rest = max(0, self.size - self.tell())
         return self._file.read(rest if size < 0 else min(size, rest))
 
     def readable(self) -> bool:
-        """Returns True."""
         return True
 
 
 class TableFile:
-    """An open Parquet file, of which pages are read as they are needed, or an Arrow file that `datasets` has saved."""
+    """An open Parquet file, whose pages are read as they are needed, or an Arrow file that `datasets` has saved."""
 
     schema: "pyarrow.Schema"
 
@@ -69,7 +65,7 @@ class TableFile:
             )
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
-        """Yields rows of columns, or all, and about how many bytes were read; BadCorpusError if two have one name."""
+        """Yields rows, and about how many bytes were read; raises BadCorpusError if two columns have one name."""
         columns = columns or self.schema.names
         for name in columns:
             if self.schema.names.count(name) > 1:
@@ -83,8 +79,8 @@ class TableFile:
 def _reading_in_bounds(metadata, path):
     """Returns which columns to read as dictionaries, and how many rows at a time, so that no batch fills the memory.
 
-    Of a text that a file repeats, each row is as large as all that the file holds of it. Dictionaries of whole columns
-    are cut into parts when they are decoded; where pyarrow can't leave a text coded, fewer rows are read.
+    A text that a file stores once takes its full size in every row that repeats it. Columns read as dictionaries are
+    decoded in parts; where pyarrow can't leave a text coded, fewer rows are read.
     """
     coded, others, sizes = set(), set(), {}
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -107,7 +103,7 @@ def _reading_in_bounds(metadata, path):
 
 
 def _decoded(batch):
-    """Yields a batch in parts of so many bytes at most, or of one row, with the texts that dictionaries stand for."""
+    """Yields a batch with its dictionaries decoded, in parts of at most `_BYTES_PER_BATCH`, or of one row."""
     import pyarrow
 
     is_coded = [pyarrow.types.is_dictionary(column.type) for column in batch.columns]

@@ -1,4 +1,4 @@
-"""Files of tables, told by the ends of their names: their columns, texts, and the names of their labels."""
+"""Files of tables, recognized by the ends of their names: their columns, texts, and the names of their labels."""
 
 import collections.abc
 import contextlib
@@ -21,9 +21,8 @@ TABLE_ENDINGS = _, _ARROW = ".parquet", ".arrow"
 def open_table(path: str) -> collections.abc.Iterator[TableFile]:
     """Opens a file whose name ends in one of `TABLE_ENDINGS`.
 
-    Raises:
-        BadCorpusError: The file isn't a whole one of the format that its name says.
-        InputError: It can't be read, pyarrow is not installed, or it is Arrow's, and in no folder of `datasets`.
+    Raises BadCorpusError if it isn't whole, and InputError if it can't be read, pyarrow is not installed, or it is an
+    Arrow file outside a folder of `datasets`.
     """
     folder, name = os.path.split(path)
     if path.endswith(_ARROW) and (name.startswith("cache-") or not is_saved(folder)):
@@ -47,9 +46,8 @@ def open_table(path: str) -> collections.abc.Iterator[TableFile]:
 def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:
     """Yields the text of every row, None for null, and about how many bytes of the file were read by then.
 
-    The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
-    another, each on lines of its own; a null among them is left out. Errors as of `open_table`; no such column is a
-    BadCorpusError.
+    Texts are bytes, which may be invalid UTF-8. Those of several columns follow one another, each on lines of its own,
+    without nulls. Raises BadCorpusError if there is no such column, and the errors of `open_table`.
     """
     with open_table(path) as table:
         import pyarrow
@@ -67,9 +65,7 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
 
 
 def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each column that `datasets` calls a ClassLabel, or a list of them; -1 stands
-    for no label there. Raises BadCorpusError if what `datasets` says of the columns can't be understood.
-    """
+    """Returns, by column, the label names of what `datasets` calls a ClassLabel, or a list of them; -1 is no label."""
     content = (table.schema.metadata or {}).get(b"huggingface")
     if content is None:
         return {}
@@ -91,7 +87,7 @@ def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
 
 
 def _of_each(feature):
-    """Returns what a list holds, as versions of `datasets` have written it; of anything else the same."""
+    """Returns the feature of a list's elements, as any version of `datasets` has written it; others as they are."""
     if isinstance(feature, list) and len(feature) == 1:
         return feature[0]
     is_list = isinstance(feature, dict) and feature.get("_type") in ("List", "LargeList", "Sequence")

@@ -1,4 +1,4 @@
-"""What a model is told of entities: vectors, and how a vocabulary spells the names that they are found by."""
+"""The entities that a model knows: their vectors, and how a vocabulary spells their names."""
 
 import collections
 import hashlib
@@ -35,10 +35,7 @@ class KnownEntities(typing.NamedTuple):
 
 
 def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: TrieSizes) -> AlbertConfig:
-    """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before.
-
-    The shape is of their vectors, the sizes of the trie of their names. Raises InputError if the model can't.
-    """
+    """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before."""
     num_entities, entity_size = shape
     return config.replace(
         num_entities=num_entities,
@@ -51,10 +48,7 @@ def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: Tr
 
 
 def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source: str) -> KnownEntities:
-    """Returns what a folder of entity vectors says to models of a vocabulary; errors begin with the source.
-
-    Raises InputError if the folder can't be used, or the vocabulary spells none of its names.
-    """
+    """Returns the entities in a folder of vectors whose names a vocabulary can spell; errors begin with the source."""
     entities, vectors = read_entity_vectors(folder, source)
     digest = hashlib.sha256("".join(f"{name}\n" for name in entities).encode())
     digest.update(vectors.tobytes())
@@ -72,7 +66,7 @@ def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[st
     """Returns names in NFC, each once, and float32 [entities, size] vectors; errors begin with the source.
 
     They are read from `entities.txt`, a name a line, and `entity_vectors.npy`, in the same order. Raises InputError if
-    the files can't be read, don't go together, or are no numbers.
+    the files can't be read, don't go together, or don't hold finite floats.
     """
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
     entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]

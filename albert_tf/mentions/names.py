@@ -35,7 +35,7 @@ class NameList:
     def from_rows(
         cls, rows: collections.abc.Iterable[tuple[str, str]], tokenizer: Tokenizer, source: str = "the list of names"
     ) -> "NameList":
-        """Encodes names, each once, beside what identifies each, or ""; errors begin with the source.
+        """Encodes names, each with its identifier or ""; errors begin with the source.
 
         Raises InputError if there are no names, the pieces can spell none of them, or don't tell where words begin.
         """
@@ -76,10 +76,9 @@ class NameList:
 
 
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
-    """Reads names from a UTF-8 file, one per line, maybe a tab and what identifies it; blank lines are left out.
+    """Reads names from a UTF-8 file, one per line, maybe with a tab and an identifier; blank lines are left out.
 
-    Raises InputError as `NameList.from_rows`, and if the file can't be read, a line has no name or several tabs, or a
-    name stands there twice.
+    Raises InputError as `NameList.from_rows`, or for a line with no name or several tabs, or a name repeated.
     """
     rows, lines = [], {}
     for number, line in enumerate(read_text(path, "the list of names").split("\n"), start=1):
@@ -99,7 +98,7 @@ def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
 
 
 def _why_left_out(name, pieces, tokenizer):
-    """Returns what is wrong with a name or its pieces, after "it"; "" for nothing."""
+    """Returns why a name can't be found, as words after "it"; "" if it can."""
     vocabulary = tokenizer.vocabulary
     if not pieces:
         return "has no piece"

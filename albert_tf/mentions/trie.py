@@ -1,7 +1,7 @@
 """Finds sequences of ids in batches of ids, with TensorFlow ops of static shapes: in a pipeline as well as on a TPU.
 
-Of names' pieces it finds mentions: a sequence begins where a word does and ends anywhere, also within a word, so that a
-josa after a name stays outside. Special tokens and padding are in no name, and so in no mention.
+The sequences are the pieces of names. One is found where it begins at a word's beginning, and may end within a word, so
+that a josa after a name stays outside. Special tokens and padding are in no name, and so in no mention.
 
 The sequences are a trie, and all places of a batch walk down it at once, one step for each id of the longest one. Its
 edges lie in a hash table, which compares what it finds, so that a collision is never taken for a sequence.
@@ -18,7 +18,7 @@ _ROOT = 0
 
 
 class TrieSizes(typing.NamedTuple):
-    """What the shapes of a trie follow from."""
+    """The sizes that the shapes of a trie follow from."""
 
     num_pieces: int  # size of the vocabulary
     num_edges: int  # edges of the trie
@@ -26,7 +26,6 @@ class TrieSizes(typing.NamedTuple):
     max_length: int  # ids of the longest sequence
 
     def shapes(self) -> dict[str, list[int]]:
-        """Returns the shapes of the tables of a `Trie`, by name."""
         return {
             "starts_word": [self.num_pieces],
             "begins": [_largest_hash(self.num_edges) + 1],
@@ -49,10 +48,7 @@ class Trie(typing.NamedTuple):
 def build_trie(
     sequences: collections.abc.Sequence[collections.abc.Sequence[int]], starts_word: np.ndarray
 ) -> tuple[Trie, TrieSizes]:
-    """Returns the trie of some sequences, which are numbered from 1, and what its shapes follow from.
-
-    None of the sequences is empty, and none there twice; `starts_word` is bool [num_pieces].
-    """
+    """Returns the trie of sequences, none empty or repeated, numbered from 1; `starts_word` is bool [num_pieces]."""
     edges, ends = {}, {}
     for number, sequence in enumerate(sequences, start=1):
         node = _ROOT
@@ -78,9 +74,9 @@ def build_trie(
 
 @tf.autograph.experimental.do_not_convert
 def find_sequences(trie: Trie, sizes: TrieSizes, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the longest sequence that begins at the beginning of a word, from left to right; no two overlap.
+    """Finds the longest sequence at the beginning of each word, from left to right; no two overlap.
 
-    Returns int32 [B, S] as `ids` twice, 0 except where a sequence begins: its number, from 1, and its length.
+    Returns its number, from 1, and its length where one begins, else 0: int32 [B, S], as `ids`, each.
     """
     nodes = tf.where(tf.gather(trie.starts_word, ids) > 0, _ROOT, -1)
     numbers = lengths = tf.zeros_like(ids)
@@ -103,7 +99,7 @@ def _follow(trie, sizes, nodes, pieces):
 
 
 def _without_overlaps(lengths, max_length):
-    """Returns bool [B, S]: which sequences are left if each that is left covers those that begin inside of it."""
+    """Returns bool [B, S], the sequences that are left if each of them removes those that begin inside of it."""
     if max_length == 1:
         return lengths > 0
 

@@ -1,8 +1,8 @@
-"""Word embeddings to begin from: which pieces occur in one sentence.
+"""Initial word embeddings, from counts of the pieces that occur in one sentence.
 
-A model finds out slowly which pieces mean the same, a count finds out at once. What is factorised is the pointwise
-mutual information of two pieces, of which word2vec's embeddings are a factorisation too (Levy and Goldberg 2014,
-section 3.1); Levy et al. 2015, section 3.3, says why the singular values are taken to the power of one half.
+A model finds out slowly which pieces mean the same, a count finds out at once. The pointwise mutual information of two
+pieces is factorised; word2vec's embeddings are such a factorisation, too (Levy and Goldberg 2014, section 3.1). Levy et
+al. 2015, section 3.3, says why the singular values are taken to the power of one half.
 """
 
 import collections.abc
@@ -28,11 +28,7 @@ _OVERSAMPLING, _POWER_ITERATIONS = 16, 4
 
 
 def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: int, stddev: float) -> np.ndarray:
-    """Returns embeddings of the pieces in the first 8 million of training shards, float32 [V, E]: always the same ones.
-
-    They are zeros for pieces that don't occur, and special tokens, and have the standard deviation that is given. An
-    InputError if it is not known which tokenizer the shards were made with.
-    """
+    """Returns embeddings, float32 [V, E], of the first 8 million pieces of shards; zeros where nothing is counted."""
     if shards.tokenizer is None:
         raise InputError(
             "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards to tell which tokens "
@@ -45,10 +41,7 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
 
 
 def begin_with_counts(model: tf.keras.Model, shards: ShardSet) -> str:
-    """Assigns an `AlbertForPreTraining` the word embeddings of `cooccurrence_embeddings`, where a piece was counted.
-
-    `TrainingRun.train` takes this as `initialize`; it returns a line that says how many pieces were counted.
-    """
+    """Assigns an `AlbertForPreTraining` the counted embeddings, as an `initialize` of `TrainingRun.train`."""
     config, table = model.config, model.encoder.embeddings.word_embeddings
     counted = cooccurrence_embeddings(shards, config.vocab_size, config.embedding_size, config.initializer_range)
     is_counted = counted.any(axis=1)
@@ -57,7 +50,7 @@ def begin_with_counts(model: tf.keras.Model, shards: ShardSet) -> str:
 
 
 def _read_sentences(shards):
-    """Yields ids, bool which of them are text, and the number of each piece's sentence in its example, all [N, S]."""
+    """Yields ids, whether each is text, and the number of its sentence in its example, all [N, S]."""
     options = shards.train_options
     batches = _records(shards).batch(_EXAMPLES_PER_BATCH)
 
@@ -81,7 +74,7 @@ def _read_sentences(shards):
 
 
 def _records(shards):
-    """Returns the records of the training shards, of several languages in turns."""
+    """Returns the records of the training shards; those of several languages take turns."""
     if len(shards.sources) < 2:
         return tf.data.TFRecordDataset(shards.train_paths)
     places = shards.sources_of_shards
@@ -132,10 +125,9 @@ def _pairs(sentence, piece):
 
 
 def factorize(counts: np.ndarray, embedding_size: int, stddev: float) -> np.ndarray:
-    """Returns float32 [V, E]: the left singular vectors of the mutual information, times roots of singular values.
+    """Returns float32 [V, E], the left singular vectors of the mutual information, times roots of singular values.
 
-    Of counts float32 [V, C]. They are turned at random, so that no number of an embedding weighs more than another, and
-    have the standard deviation that is given, over the pieces that occur.
+    They are turned at random, so that no number of an embedding weighs more than another. Counts are float32 [V, C].
     """
     generator = np.random.Generator(np.random.PCG64(0))
     row_sums, column_sums = counts.sum(axis=1, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)

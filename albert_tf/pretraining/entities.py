@@ -1,4 +1,4 @@
-"""The entities that a run's model knows: from a folder of vectors, and as a model has them that a run begins with."""
+"""The entities that a run's model knows: read from a folder of vectors, and compared with those of an initial model."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _USUAL_COLLISIONS = 6
 
 
 def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
-    """Returns the entities of the folder that `entity_vectors` names; an InputError without the data's tokenizer."""
+    """Returns the entities of the folder that `entity_vectors` names, as the tokenizer of the data spells them."""
     source = f"`{ENTITY_VECTORS}={folder}`"
     if tokenizer is None:
         raise InputError(
@@ -42,7 +42,7 @@ def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
 
 
 def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:
-    """Checks that a model to begin with knows no entities, or these; the folder is where they come from."""
+    """Checks that the model of `init_checkpoint` knows no entities, or these, which come from `folder`."""
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     config = read_config(path, "`init_checkpoint`")
     if not config.num_entities:
@@ -60,6 +60,6 @@ def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str)
 
 
 def _is_stored_as(stored, values):
-    """Whether a checkpoint's array is this one; floats may have been published in half precision."""
+    """Whether an array in a checkpoint is this one; floats may have been published in half precision."""
     is_float = values.dtype.kind == "f"
     return np.array_equal(stored, values) or (is_float and np.array_equal(stored, values.astype(np.float16)))

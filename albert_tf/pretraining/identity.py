@@ -1,4 +1,4 @@
-"""What tells the data of a pre-training run, so that it is resumed and measured with the same."""
+"""The identity of a pre-training run's data, so that it is resumed and measured with the same."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from albert_tf.training.run_folder.identity import shard_identity
 
 
 def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
-    """Returns what decides, besides the run's settings, what it computes; see `TrainingRun.train`."""
+    """Returns the part of the data in a run's identity, which `TrainingRun.train` compares when it resumes."""
     return {
         "max_seq_length": data[0].train_options.max_seq_length,
         "phase2_start_step": end_steps[0] if len(data) > 1 else None,
@@ -24,7 +24,7 @@ def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
 
 
 def train_identity(shards: ShardSet):
-    """Returns what tells training data: the hash of their manifest, or else what tells each shard by name."""
+    """Returns the identity of training data: the hash of their manifest, or else the identity of each shard by name."""
     if shards.manifest:
         return manifest_identity(shards.manifest)
     paths = list(map(os.path.abspath, [*shards.train_paths, *shards.damage]))
@@ -35,7 +35,7 @@ def train_identity(shards: ShardSet):
 
 
 def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]:
-    """Returns "name" and "sha256" of what is evaluated on; with fewer batches it is other data."""
+    """Returns "name" and "sha256" of the held-out data; with fewer batches it is other data."""
     folders = {os.path.dirname(path) for path in shards.held_out_paths}
     digests = {folder: _held_out_digests(folder) for folder in folders}
     parts = []
@@ -51,6 +51,5 @@ def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]
 
 
 def _held_out_digests(folder):
-    """Returns the SHA-256 of each held-out shard, by name, that the manifest in a folder holds."""
     split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
     return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))

@@ -26,13 +26,13 @@ def objective_of(
     settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
     entities: KnownEntities | None = None,
 ) -> Objective:
-    """Returns what is to be learnt from the examples in shards: by its name, or else what the builder was told.
+    """Returns what is to be learnt from the examples in shards.
 
     Args:
-        config: Hyper-parameters of the model.
+        config: Of the model.
         shards: The examples.
-        name: Of the objective; None for what the builder was told.
-        settings: Its own, by name; see `objectives.Setting`.
+        name: Of the objective; None for the one that the builder was told.
+        settings: The objective's own, by name.
         entities: Those that the model knows, if any.
 
     Raises:
@@ -57,7 +57,7 @@ def make_phase(
     """Returns the training on a set of shards.
 
     Args:
-        objective: What is learnt; see `objective_of`.
+        objective: What is learnt.
         shards: What to train on.
         settings: Of the run.
         end_step: Step of the run that the phase ends at; None for the run's last.
@@ -80,18 +80,18 @@ def make_phase(
 
 
 def language_mixture(shards: ShardSet, exponent: float, is_one_a_batch: bool = False) -> Mixture | None:
-    """Returns what is drawn of shards of several languages, None of those of one, or of which nothing is said.
+    """Returns how shards of several languages are drawn; None for one language, or where none is named.
 
     Texts in one language, and tables of pairs, have their turns: a step of the one, then a step of the other. Among
     either, sizes are counted in pieces (XLM; Conneau and Lample 2019, section 3.1).
 
     Args:
         shards: The shards.
-        exponent: See `sampling_shares`.
+        exponent: Power of each language's share of the text, from 0 (all alike) to 1 (by amount of text).
         is_one_a_batch: Whether a batch is in one language, or of one table of pairs.
 
     Raises:
-        InputError: The exponent is not from 0 to 1, or the shards of a language are all left out as damaged.
+        InputError: The exponent is not from 0 to 1, or there are no shards in a language that the manifest lists.
     """
     names = shards.sources
     if len(names) < 2:

@@ -21,8 +21,6 @@ _HOSTS, _SHARDS, _EXAMPLES, _BATCHES, _SOURCES = range(5)
 
 @dataclasses.dataclass(frozen=True)
 class InputOptions:
-    """What the reader must know of the shards."""
-
     max_seq_length: int
     max_predictions_per_seq: int
     is_static: bool  # whether the records hold masks
@@ -51,10 +49,9 @@ def train_dataset(
     """Returns one host's endless batches of shuffled examples, `global_batch_size` / `num_hosts` each, as prepared.
 
     Batch n of a host is always the same, masks included, for the same shards in the same order, options, batch size,
-    seed and number of hosts, whatever machine reads it and wherever one starts. So the number of steps done, which
-    checkpoints hold as `global_step`, is the whole position: no state of the reader needs to be saved. Starting at a
-    step opens no earlier shards except those of its own group (see below), whose records are read up to the step but
-    not parsed.
+    seed and number of hosts, whatever machine reads it and wherever one starts. So `global_step` is the whole position:
+    no state of the reader needs to be saved. Starting at a step opens no earlier shards except those of its own group
+    (see below), whose records are read up to the step but not parsed.
 
     In each epoch every shard is read by one of the hosts, whole, and so every example exactly once. The hosts take
     turns: in every `num_hosts` epochs each of them reads every shard once. A host starts its next epoch as soon as it
@@ -62,12 +59,11 @@ def train_dataset(
     order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are interleaved
     and shuffled. Every batch is prepared with a seed of its own.
 
-    With a mixture this is the order of each source's shards by themselves, which end their epochs one before the other,
-    and the mixture says which source an example is taken from.
+    With a mixture this is the order of each source's shards, which end their epochs independently, and the mixture says
+    which source an example is taken from.
 
-    `examples_per_shard` is needed where `start_step` is not 0; if it isn't given then, all shards are read through to
-    count them. An InputError if the batch can't be divided by the hosts, there are fewer shards than hosts, or a shard
-    turned out to be damaged when it was counted.
+    Starting at a step without `examples_per_shard` reads all shards through to count them. Raises InputError if the
+    batch can't be divided by the hosts, there are fewer shards than hosts, or counting found a damaged shard.
     """
     if global_batch_size % num_hosts:
         raise InputError(
@@ -101,7 +97,7 @@ def train_dataset(
 
 
 def _examples(paths, examples_per_shard, first, seed, host_index, num_hosts):
-    """Returns one host's endless records of some shards, from its example of that number on; see `train_dataset`."""
+    """Returns one host's endless records of some shards, from its example of that number on."""
     if len(paths) < num_hosts:
         raise InputError(
             f"{len(paths)} shards are too few for {num_hosts} hosts, each of which needs at least one; make more with "
@@ -142,19 +138,19 @@ class _Order:
     num_hosts: int
 
     def shards_of(self, epoch):
-        """Returns int32 [shards of this host]: the indices of the shards of an epoch, in order."""
+        """Returns the indices of this host's shards of an epoch, in order, int32 [shards of this host]."""
         dealt = _permutation(self.num_shards, _derive_seed(self.seed, _HOSTS, epoch // self.num_hosts))
         own = dealt[(self.host_index + epoch) % self.num_hosts :: self.num_hosts]
         return tf.gather(own, _permutation(tf.size(own), _derive_seed(self.seed, _SHARDS, epoch)))
 
     def shuffle_seed(self, epoch, shards):
-        """Returns the seed of the order of examples in a group: an int64 scalar."""
+        """Returns the seed of the order of examples in a group, an int64 scalar."""
         return tf.random.stateless_uniform(
             [], _derive_seed(self.seed, _EXAMPLES, epoch, shards[0]), minval=None, maxval=None, dtype=tf.int64
         )
 
     def find(self, example, examples_per_shard):
-        """Returns where this host's example of that number, counted from 0, stands: (epoch, group, place in it)."""
+        """Returns (epoch, group, place in it) of this host's example of that number, counted from 0."""
         # After this many examples a host has read every shard once more, whatever their order.
         times, place = divmod(example, sum(examples_per_shard))
         epoch = times * self.num_hosts
@@ -180,7 +176,7 @@ def _permutation(size, seed):
 
 
 def _derive_seed(seed, use, *numbers):
-    """Returns int64 [2]: the seed of what is drawn for one use, epoch or step, and so on."""
+    """Returns the seed of one use, epoch or step, and so on, int64 [2]."""
     derived = tf.constant([seed, use], tf.int64)
     for number in numbers:
         derived = tf.random.fold_in(derived, tf.cast(number, tf.int64))
@@ -189,10 +185,7 @@ def _derive_seed(seed, use, *numbers):
 
 @tf.autograph.experimental.do_not_convert
 def eval_dataset(paths: list[str], options: InputOptions, prepare: Prepare, global_batch_size: int) -> tf.data.Dataset:
-    """Returns every example once, in order; the last batch is filled up with zeros, and so of weight zero.
-
-    Each batch is prepared with the same seeds every time.
-    """
+    """Returns every example once, in order, always prepared alike; zeros, of weight zero, fill up the last batch."""
     batches = tf.data.TFRecordDataset(paths).batch(global_batch_size).enumerate()
 
     def prepare_batch(number, serialized):
@@ -225,7 +218,7 @@ def parse(serialized: tf.Tensor, options: InputOptions) -> dict[str, tf.Tensor]:
 
 
 def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) -> None:
-    """Parses the first record of each shard; an InputError if it doesn't have the lengths and masks of the options."""
+    """Raises InputError if the first record of a shard doesn't have the lengths and masks of the options."""
 
     def check(path):
         if records.is_static(path) != options.is_static:

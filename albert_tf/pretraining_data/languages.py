@@ -1,4 +1,4 @@
-"""Texts of several languages: what says which, and how much of each."""
+"""Texts of several languages: their names, their numbers, and how often each is drawn."""
 
 import collections.abc
 
@@ -18,7 +18,7 @@ def languages_of(source: str) -> tuple[str, ...]:
 
 
 def all_languages(sources: collections.abc.Iterable[str]) -> tuple[str, ...]:
-    """Returns the languages of all sources, each once, in the order in which they are named first; so they count."""
+    """Returns the languages of all sources, each once, in the order in which they are numbered."""
     return tuple(dict.fromkeys(name for source in sources for name in languages_of(source)))
 
 
@@ -46,8 +46,7 @@ def check_sources(sources: list[str]) -> None:
 def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
     """Returns how often each language is drawn: its share of the text to the power of an exponent, made to add up to 1.
 
-    Conneau and Lample (2019), section 3.1. Sizes are in pieces. With 1 each is drawn as there is text of it, with 0 all
-    are drawn alike; an InputError if the exponent is not from 0 to 1.
+    Conneau and Lample (2019), section 3.1. Sizes are in pieces. Raises InputError if the exponent is not from 0 to 1.
     """
     if exponent < 0:
         raise InputError(

@@ -60,7 +60,7 @@ _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_sh
 
 
 def read_manifest(path: str) -> dict:
-    """Returns what the builder wrote, empty if there is no manifest."""
+    """Returns the manifest, empty if there is none."""
     if not tf.io.gfile.exists(path):
         return {}
     manifest = check_types(read_json(path, "the manifest"), _TYPES, path)
@@ -75,7 +75,7 @@ def read_manifest(path: str) -> dict:
 def packing_of(manifest: dict, source: str) -> Packing:
     """Returns how the examples of shards were packed; without a manifest, as the original does by default.
 
-    An InputError if the manifest doesn't say it, the packing is unknown, or it has other features than are declared.
+    Raises InputError if the manifest doesn't say it, the packing is unknown, or its features aren't those declared.
     """
     options = manifest.get("options", {})
     if "version" in manifest and "packing" not in options:
@@ -97,7 +97,7 @@ def packing_of(manifest: dict, source: str) -> Packing:
 
 
 def features_of(packing: Packing, sources: collections.abc.Sequence[str]) -> dict[str, int | None]:
-    """Returns what training reads of records: those of the packing, and languages where they are told."""
+    """Returns the features of records that training reads: those of the packing, and languages where they are told."""
     return {**packing.features, **({LANGUAGES_FEATURE: 2} if sources else {})}
 
 
@@ -107,10 +107,7 @@ def mention_options(manifest: dict) -> tuple[str | None, bool]:
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
-    """Returns how the builder was told to mask, None if the manifest doesn't say.
-
-    An InputError if an option is unknown, or pieces were replaced by span.
-    """
+    """Returns how the builder was told to mask, None if unknown; raises InputError for options of other versions."""
     options = dict(manifest.get("options", {}).get("masking_options") or {})
     unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
     if unit != _PIECE:
@@ -128,17 +125,14 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
 
 
 def written_masking_options(options: MaskingOptions) -> dict:
-    """Returns how the builder masks, as the manifest holds it: without the tokens, which lie beside it."""
+    """Returns the masking options as the manifest holds them: without the tokens, which lie beside it."""
     written = {**dataclasses.asdict(options), _REPLACEMENT_UNIT: _PIECE}
     del written["tokens"]
     return written
 
 
 def manifest_identity(manifest: dict) -> str:
-    """Returns a hash of what training sees of the data: two manifests with equal identity stand for the same examples.
-
-    Names of files and what was only counted in the corpus don't matter.
-    """
+    """Returns a hash of all that training sees of the data, without names of files and mere counts of the corpus."""
     splits = manifest.get("splits", {})
     decisive = {
         "tokenizer": manifest.get("tokenizer", {}).get("identity"),
@@ -155,7 +149,7 @@ def written_options(options: dict) -> dict:
 
 
 def decisive_options(options: dict | None) -> dict | None:
-    """Returns what decides of the options of a build which examples it makes, by the names that identities hash."""
+    """Returns the options of a build that decide which examples it makes, by the names that identities hash."""
     if not options:
         return options
     others = {name: value for name, value in written_options(options).items() if name not in ("packing", "objective")}
@@ -174,10 +168,7 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
 
 
 def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
-    """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
-
-    They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
-    """
+    """Returns the shards that the manifest of an earlier build lists, with size and SHA-256, None where not told."""
     manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
     manifest = read_manifest(manifest_path)
     shards = {}

@@ -1,10 +1,9 @@
 """Masks for the masked language model: n-grams of whole words, drawn with TensorFlow ops for a whole batch at once.
 
-The same function masks static records while they are built and dynamic ones in the input pipeline. Every stretch of
-text between two special tokens is tiled from its first word with n-grams whose lengths follow p(n) ~ 1/n (paper,
-section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is spent. Of a tile
-that doesn't fit, the leading words are taken (the original tries shorter n-grams), and words of the next tiles fill the
-remaining room.
+Every stretch of text between two special tokens is tiled from its first word with n-grams whose lengths follow
+p(n) ~ 1/n (paper, section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is
+spent. Of a tile that doesn't fit, the leading words are taken (the original tries shorter n-grams), and words of the
+next tiles fill the remaining room.
 
 Positions in this module are flat: they count the pieces of the batch row by row. Words, tiles and chosen pieces are
 lists for the whole batch, and only tiles are sorted, which is what makes this fast.
@@ -26,7 +25,7 @@ _NUM_FILL_TILES, _NUM_FILL_ROUNDS = 12, 3  # a word that would still fit is miss
 
 @dataclasses.dataclass(frozen=True)
 class MaskingTokens:
-    """Ids of a vocabulary that masking treats differently."""
+    """The ids of a vocabulary that masking treats differently."""
 
     mask_id: int
     unmaskable_ids: tuple[int, ...]  # that are never chosen: [CLS] and [SEP]
@@ -68,8 +67,7 @@ class MaskingOptions:
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:
     """Returns the least number of predictions that doesn't cut masking short: ceil(max_seq_length * masked_lm_prob).
 
-    With permutation it is twice that. The original's fixed 20 masks 3.9% of a sequence of 512 instead of 15%
-    (google-research/albert#51).
+    With permutation twice that. The original's fixed 20 masks 3.9% of 512 pieces, not 15% (google-research/albert#51).
     """
     return int(np.ceil(round(max_seq_length * masked_lm_prob, 6))) * (1 + do_permutation)
 
@@ -85,8 +83,8 @@ def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf
     """Chooses and replaces pieces of int32 [B, S] `input_ids`, by `input_mask` and `token_boundary` (1: a word starts).
 
     Each sequence begins with [CLS]; the seed is int32 or int64 [2], and equal ones give equal masks to equal batches.
-    Anything else is passed on, with `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids` int32 [B, P],
-    and `masked_lm_weights` float32 [B, P] (1 where used).
+    Other features are passed on. Adds `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids`,
+    int32 [B, P], and `masked_lm_weights`, float32 [B, P] (1 where used).
     """
     seeds = tf.unstack(tf.random.split(seed, 7))
     shape = tf.shape(features["input_ids"])
@@ -118,7 +116,7 @@ def _positions_of(is_here):
 
 
 def _budgets(input_mask, options):
-    """Returns float32 [B, 1] twice: how many pieces to mask, and how many to permute."""
+    """Returns how many pieces to mask, and how many to permute, float32 [B, 1] each."""
     most_permuted = options.max_predictions_per_seq // 2 if options.do_permutation else 0
     lengths = tf.cast(tf.reduce_sum(input_mask, axis=1, keepdims=True), tf.float64)  # as Python rounds
     wanted = tf.cast(tf.maximum(tf.round(lengths * options.masked_lm_prob), 1), tf.float32)
@@ -126,7 +124,7 @@ def _budgets(input_mask, options):
 
 
 def _choose(maskable, starts_word, row_begins, budget, options, seeds):
-    """Returns bool [B * S]: which pieces are chosen."""
+    """Returns which pieces are chosen, bool [B * S]."""
     words, stretch_begins, stretch_ends = _find_words(maskable, starts_word)
     tiles = _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seeds[0])
     order = _shuffle_tiles(tiles.row_splits, seeds[1])
@@ -150,7 +148,7 @@ def _choose(maskable, starts_word, row_begins, budget, options, seeds):
 def _find_words(maskable, starts_word):
     """Returns int32 positions of the words, and the numbers at which stretches of text begin and end.
 
-    What follows a stretch is listed as a word of its own, so that each word ends where the next one begins.
+    The place behind a stretch is listed as a word of its own, so that each word ends where the next one begins.
     """
     is_here, was_before = tf.pad(maskable, [[0, 1]]), tf.pad(maskable, [[1, 0]])
     # What follows a special token starts a word even where the record doesn't say so.
@@ -205,7 +203,7 @@ def _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seed):
 
 
 def _shuffle_tiles(row_splits, seed):
-    """Returns int32 [B, tiles]: each row's tiles in random order, filled up with the empty one."""
+    """Returns each row's tiles in random order, filled up with the empty one, int32 [B, tiles]."""
     num_tiles = row_splits[1:, None] - row_splits[:-1, None]
     columns = tf.range(tf.maximum(tf.reduce_max(num_tiles), 0))  # the batch may be empty
     is_tile = columns < num_tiles
@@ -215,7 +213,7 @@ def _shuffle_tiles(row_splits, seed):
 
 
 def _take_in_order(sizes, room):
-    """Returns which columns of `sizes` [B, N] come before `room` [B, 1] runs out, and what room they leave."""
+    """Returns which columns of `sizes` [B, N] come before `room` [B, 1] runs out, and the room that they leave."""
     sizes = tf.cast(sizes, tf.float32)
     triangle = tf.linalg.band_part(tf.ones(2 * [tf.shape(sizes)[1]]), 0, -1)
     is_taken = tf.matmul(sizes, triangle) <= room  # for few columns much faster than tf.cumsum
@@ -225,8 +223,8 @@ def _take_in_order(sizes, room):
 def _choose_words(words, tiles, rest, room, options):
     """Chooses words of `rest`, int32 [B, _NUM_FILL_TILES], the next tiles, of which the first doesn't fit whole.
 
-    Returns int32 positions where what is chosen begins and ends: for each row the leading words of the first tile
-    together, maybe none; then each word that fits.
+    Returns int32 positions where chosen words begin and end: for each row the leading words of the first tile together,
+    maybe none; then each word that fits.
     """
     words = tf.pad(words, [[0, options.ngram + 1]], constant_values=tiles.ends[-1])
     borders = tf.gather(words, tf.gather(tiles.first_words, rest)[:, :, None] + tf.range(options.ngram + 1))
@@ -249,7 +247,6 @@ def _choose_words(words, tiles, rest, room, options):
 
 
 def _draw_replacements(ids, tokens, seeds):
-    """Returns int32 ids that take the place of masked pieces, given by their ids."""
     fates = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
     random_index = tf.random.stateless_uniform(tf.shape(ids), seeds[1], 0, len(tokens.real_piece_ids), tf.int32)
     random_ids = tf.gather(tf.constant(tokens.real_piece_ids), random_index)
@@ -258,7 +255,7 @@ def _draw_replacements(ids, tokens, seeds):
 
 
 def _shuffle_in_rows(positions, max_seq_length, seed):
-    """Returns int32 positions in random order within each row, of positions in ascending order."""
+    """Returns ascending positions, int32, in random order within each row."""
     rows = tf.cast(positions // max_seq_length, tf.float64)
     return tf.gather(positions, tf.argsort(rows + tf.random.stateless_uniform(tf.shape(rows), seed, dtype=tf.float64)))
 
@@ -269,7 +266,7 @@ def _replace(ids, positions, new_ids):
 
 
 def _list_predictions(ids, chosen, row_begins, batch_size, options):
-    """Returns the features [B, P] that tell which positions are chosen and what stood there."""
+    """Returns the features [B, P] of the predictions, from chosen pieces and the ids before masking."""
     positions = _positions_of(chosen)
     positions = tf.RaggedTensor.from_row_splits(positions, tf.searchsorted(positions, row_begins), validate=False)
     positions = positions.to_tensor(-1, shape=[batch_size, options.max_predictions_per_seq])

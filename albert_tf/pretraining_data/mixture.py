@@ -1,7 +1,7 @@
-"""Which of several sources of text, such as languages, each example of each batch is of: a function of seed and step.
+"""The source, such as a language, that each example of each batch is drawn from: a function of seed and step.
 
-So a run that is resumed draws what it would have drawn, and nothing of it needs to be saved. How many examples of each
-source were read before a step follows from drawing all steps before it once more.
+So a resumed run draws the same, and nothing needs to be saved. How many examples of each source were read before a step
+follows from drawing all steps before it once more.
 """
 
 import dataclasses
@@ -14,8 +14,6 @@ _STEPS_PER_BLOCK = 256  # drawn at once
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """What is drawn, and how often."""
-
     sources: tuple[int, ...]  # of each shard the number of its source, from 0
     shares: tuple[float, ...]  # how often a source is drawn when it is its turn; those of one turn add up to 1
     # The sources that are drawn from in one step, then those of the next, and so on from the first again.
@@ -24,14 +22,10 @@ class Mixture:
 
     @property
     def frequencies(self) -> list[float]:
-        """How often each source is drawn in all."""
         return [share / len(self.turns) for share in self.shares]
 
     def draw(self, seed: tf.Tensor, block: tf.Tensor, batch_size: int) -> tf.Tensor:
-        """Returns the source of each example in a block of 256 steps, int64 [256, B]; the seed of all is int64 [2].
-
-        B is the number of examples in a batch over all hosts.
-        """
+        """Returns the sources of a block of 256 steps over all hosts, int64 [256, B]; the seed is int64 [2]."""
         width = 1 if self.is_one_a_batch else batch_size
         draws = tf.random.stateless_uniform([_STEPS_PER_BLOCK, width], tf.random.fold_in(seed, block))
         turns = (block * _STEPS_PER_BLOCK + tf.range(_STEPS_PER_BLOCK, dtype=tf.int64)) % len(self.turns)
@@ -49,7 +43,6 @@ class Mixture:
         return tf.data.Dataset.counter(block).flat_map(draw).skip(done).unbatch()
 
     def count(self, seed: tf.Tensor, end_step: int, batch_size: int, host_index: int, num_hosts: int) -> list[int]:
-        """Returns how many examples of each source one host reads before a step."""
         counts = np.zeros(len(self.shares), np.int64)
         with tf.device("CPU:0"):  # where datasets run, so that the same numbers are drawn
             for block in range(-(-end_step // _STEPS_PER_BLOCK)):
@@ -59,7 +52,7 @@ class Mixture:
         return counts.tolist()
 
     def _limits(self):
-        """Returns float32 [turns, sources]: the draw from which on it is a later source."""
+        """Returns the draws from which on a later source is taken, float32 [turns, sources]."""
         limits = np.zeros([len(self.turns), len(self.shares)])
         for turn, sources in enumerate(self.turns):
             limits[turn, list(sources)] = [self.shares[source] for source in sources]

@@ -1,4 +1,4 @@
-"""The TFRecord schema: one place, used by the writer and the readers.
+"""The TFRecord schema of the writer and the readers.
 
 Names and dtypes are the original's (create_pretraining_data.py). A static record holds all of them; a dynamic one
 leaves the three masked_lm features out, and the input pipeline masks it anew each epoch.
@@ -31,10 +31,9 @@ def feature_spec(
     max_predictions_per_seq: int | None,
     features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({}),
 ) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns what `tf.io.parse_example` needs: sequences int64 [S], masked_lm features int64 and weights float32 [P].
+    """Returns the spec for `tf.io.parse_example`: sequences int64 [S], masks int64 and their weights float32 [P].
 
-    Without `max_predictions_per_seq` they are dynamic records, which have no masks. `features` are those that the
-    packing declares, int64.
+    Dynamic records, without `max_predictions_per_seq`, have no masks. `features`, int64, are those of the packing.
     """
     spec = {name: tf.io.FixedLenFeature([max_seq_length], tf.int64) for name in SEQUENCE_FEATURES}
     for name, length in {LABEL_FEATURE: 1, **features}.items():
@@ -47,10 +46,9 @@ def feature_spec(
 
 
 def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
-    """Serialises a batch of examples, many times faster than one tf.train.Example after the other.
+    """Serialises N examples as tf.train.Example, deterministically, many times faster than one after the other.
 
-    Features are [N, ...]; non-negative integers become int64 lists, everything else float lists. Returns N serialised
-    tf.train.Examples, byte for byte what deterministic serialisation gives.
+    Features are [N, ...]; non-negative integers become int64 lists, everything else float lists.
     """
     entries = [_entries(name, values.reshape(len(values), -1)) for name, values in sorted(features.items())]
     columns = []
@@ -98,7 +96,7 @@ def _split_rows(matrix):
 
 @functools.cache
 def _entry(name, list_field, size):
-    """Returns what precedes a list of `size` bytes in the map of features."""
+    """Returns the bytes before a list of `size` bytes in the map of features."""
     feature_list = _field(1, size)
     feature = _field(list_field, len(feature_list) + size) + feature_list
     value = _field(2, len(feature) + size) + feature
@@ -125,7 +123,7 @@ def first_record(path):
 
 
 def is_static(path: str) -> bool:
-    """Whether the first record of a file holds masks; an InputError if it is no record of ours or the original's."""
+    """Whether a file's first record holds masks; raises InputError if it is none of ours or the original's."""
     try:
         records = first_record(path).numpy().tolist()
     except tf.errors.OpError as error:

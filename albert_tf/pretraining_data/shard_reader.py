@@ -38,9 +38,8 @@ class ShardReader:
     """Reads a shard with the help of the manifest and the tokenizer beside it, where there are any.
 
     Without a vocabulary the special tokens are known by their places: [CLS] comes first, [SEP] last, and most of the
-    masked pieces became [MASK]. Where `is_masked`, `read` gives masks: those of a dynamic shard are drawn as an epoch
-    of training would draw them, where it is known how to mask. `vocabulary` and `mask_id` are None if unknown, and
-    `manifest` is empty.
+    masked pieces became [MASK]. Where `is_masked`, `read` gives masks, drawn as in an epoch of training if the shard is
+    dynamic. `vocabulary` and `mask_id` are None if unknown, and `manifest` is empty.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -71,7 +70,6 @@ class ShardReader:
         return self.vocabulary.pieces[piece_id] if self.vocabulary else str(piece_id)
 
     def read(self) -> collections.abc.Iterator[ShardBatch]:
-        """Yields the examples in their order."""
         for number, features in enumerate(self._parsed()):
             if self.is_masked and not self.is_static:
                 unmasked = {name: tf.constant(features[name], tf.int32) for name in records.SEQUENCE_FEATURES}
@@ -93,7 +91,6 @@ class ShardReader:
             )
 
     def _parsed(self):
-        """Yields the features of some examples at a time, as NumPy arrays."""
         count = 0
         try:
             for serialized in tf.data.TFRecordDataset(self.path).batch(_EXAMPLES_PER_BATCH):
@@ -148,7 +145,6 @@ def _load_tokenizer(folder, manifest):
 
 
 def _spec_of(path, is_static):
-    """Returns the feature spec that the first record fits into."""
     (first,) = tf.data.TFRecordDataset(path).take(1).as_numpy_iterator()
     features = tf.train.Example.FromString(first).features.feature
     max_seq_length = len(features["input_ids"].int64_list.value)
@@ -169,7 +165,7 @@ def _guess_tokens(features):
 
 
 def _undo_masks(features):
-    """Returns the ids as they were, and where they were chosen."""
+    """Returns the ids before masking, and where they were chosen."""
     original_ids = features["input_ids"].copy()
     is_chosen = np.zeros(original_ids.shape, bool)
     if "masked_lm_weights" in features:

@@ -64,7 +64,7 @@ class ShardSet:
 
     @property
     def objective(self) -> str | None:
-        """What the builder was told that is to be learnt from them; None for the packing's default."""
+        """The objective that the builder was told; None for the packing's default."""
         return self.manifest.get("options", {}).get("objective")
 
     @property
@@ -74,7 +74,7 @@ class ShardSet:
 
     @property
     def sources_of_shards(self) -> list[int]:
-        """Of each of `train_paths` the number of its source: the builder writes as many shards of each, one by one."""
+        """The number of the source of each of `train_paths`: the builder writes as many shards of each, one by one."""
         names = self.manifest["splits"][TRAIN]["files"]
         return [names.index(os.path.basename(path)) * len(self.sources) // len(names) for path in self.train_paths]
 
@@ -103,12 +103,12 @@ def find_shards(
         input_file: Paths or globs of training shards; held-out shards of the manifest are left out.
         config: The model.
         held_out_file: Paths or globs of evaluation shards; none for those that the manifest names.
-        max_seq_length: What the flag says, None if it was not given.
-        max_predictions_per_seq: What the flag says, None if it was not given.
+        max_seq_length: Value of the flag, None if it was not given.
+        max_predictions_per_seq: Value of the flag, None if it was not given.
         on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
             also reads all of them through, compares their SHA-256, and leaves out damaged training shards; evaluation
             is on all shards or none.
-        flag_prefix: What stands before input_file and held_out_file in the names of the flags, for messages.
+        flag_prefix: Stands before input_file and held_out_file in the names of the flags, for messages.
 
     Raises:
         InputError: Something is missing, damaged or doesn't fit, named with flag and file.
@@ -180,14 +180,12 @@ def find_tokenizer(input_file: list[str]) -> Tokenizer | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Folder:
-    """A folder of shards, and what lies there beside them."""
-
     path: str
     manifest: dict
 
     @classmethod
     def of(cls, paths):
-        """Returns the shards' folder; the one with a manifest if they lie in several."""
+        """Returns the shards' folder; the first with a manifest if they lie in several."""
         folders = list(dict.fromkeys(map(os.path.dirname, paths)))
         for folder in folders:
             if manifest := read_manifest(os.path.join(folder, MANIFEST_FILE)):
@@ -199,13 +197,12 @@ class _Folder:
         return os.path.join(self.path, MANIFEST_FILE)
 
     def length(self, flag, value, default):
-        """Returns a length: what the manifest says, else what the flag says, else the default."""
+        """Returns the length in the manifest, else that of the flag, else the default."""
         if value is not None and self.manifest.get(flag, value) != value:
             raise InputError(f"`{flag}={value}` contradicts {self.manifest_path}, which says {self.manifest[flag]}")
         return self.manifest.get(flag, value or default)
 
     def load_tokenizer(self, config):
-        """Returns the tokenizer that the shards were made with, None if there is none."""
         path = os.path.join(self.path, TOKENIZER_FILE)
         if not tf.io.gfile.exists(path):
             config.check_vocab_size(self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
@@ -225,17 +222,16 @@ class _Folder:
         return tokenizer
 
     def masking(self, tokenizer, max_predictions_per_seq):
-        """Returns how the builder was told to mask, where it is known what it masked."""
+        """Returns how the builder was told to mask, without tokens where its tokenizer is unknown."""
         told = tokenizer and masking_options(self.manifest, self.manifest_path)
         options = dataclasses.replace(told or MaskingOptions(), max_predictions_per_seq=max_predictions_per_seq)
         return options.with_tokens_of(tokenizer.vocabulary) if tokenizer else options
 
     def shards(self, split):
-        """Returns the paths of the shards of a split, as the manifest lists them."""
         return listed_shards(self.manifest, self.path, split)
 
     def numbers(self, name, paths):
-        """Returns a number of each shard, a list of the manifest's splits; None if it doesn't hold all of them."""
+        """Returns the entry of each shard in a list of the manifest's splits; None if it doesn't hold all of them."""
         numbers = {}
         for split in self.manifest.get("splits", {}):
             numbers.update(zip(self.shards(split), self._split(split).get(name, [])))
@@ -260,7 +256,7 @@ class _Folder:
             )
 
     def find_damage(self, paths, reads_through):
-        """Returns the shards that are not what the manifest lists, or can't be read through, and what is wrong.
+        """Returns the shards that are not those of the manifest, or can't be read through, and what is wrong.
 
         By default only sizes are compared: to read all shards before a run would take as long as an epoch's reading.
         """

@@ -23,11 +23,7 @@ _LABEL_MEANINGS_WITHOUT_MANIFEST = ("in the order of the text", "swapped, or B c
 def show_shard(
     path: str | os.PathLike, num_examples: int, plot_path: str | None = None, use_colour: bool | None = None
 ) -> None:
-    """Prints the first examples of a shard and counts of all of it, and draws the lengths of its examples if asked.
-
-    The manifest and the tokenizer beside it are used if they are there. A PNG that is there is replaced. Text is
-    coloured unless told otherwise if standard output is a terminal and NO_COLOR is not set.
-    """
+    """Prints the first examples of a shard and counts of all of it, and draws the lengths of its examples if asked."""
     if use_colour is None:
         use_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
@@ -109,7 +105,6 @@ def _example_lines(shard, batch, row, number, paint):
 
 
 def _words(shard, batch, row, positions, paint):
-    """Returns the painted words at these positions."""
     words = []
     for position in positions:
         piece = _piece(shard, batch, row, position, paint)

@@ -1,7 +1,4 @@
-"""Counts the records of whole TFRecord files and finds damaged ones.
-
-A TFRecord file holds a checksum of every record, so reading it through finds any byte that has changed.
-"""
+"""Counts the records of TFRecord files and finds damaged ones, by the checksum that each record has."""
 
 import collections.abc
 import concurrent.futures
@@ -30,7 +27,7 @@ def read_through(path: str) -> tuple[int, bool]:
 @tf.function(input_signature=[tf.TensorSpec([], tf.string)])
 @tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
 def _measure(path):
-    """Returns int64 [2]: how many records there are, and how many bytes they take up."""
+    """Returns how many records there are, and how many bytes they take up, int64 [2]."""
 
     def add(sums, batch):
         num_records = tf.size(batch, tf.int64)
@@ -49,7 +46,7 @@ def _count_up_to_damage(path):
 
 
 def count_records(paths: collections.abc.Sequence[str]) -> list[int]:
-    """Reads files through and returns how many records each of them holds; an InputError if one is damaged."""
+    """Returns how many records each file holds; raises InputError if one is damaged."""
     readings = look_through(read_through, paths)
     refuse_damage(_name_damage(paths, readings))
     return [num_records for num_records, _ in readings]
@@ -61,12 +58,11 @@ def find_damage(paths: collections.abc.Sequence[str]) -> dict[str, str]:
 
 
 def describe_damage(damage: dict[str, str]) -> str:
-    """Returns what `find_damage` returned as a part of a sentence."""
     return ", ".join(f"{path} ({reason})" for path, reason in damage.items())
 
 
 def refuse_damage(damage: dict[str, str]) -> None:
-    """Raises InputError if `find_damage` found any; it names each file and what is wrong with it."""
+    """Raises InputError, which names each file and what is wrong with it, if there are any."""
     if damage:
         raise InputError(
             f"damaged: {describe_damage(damage)}; copy the damaged files again from where they were made, or "
@@ -86,7 +82,7 @@ def naming_damaged_shards(paths: collections.abc.Sequence[str]) -> collections.a
 
 
 def look_through(look: collections.abc.Callable, paths: collections.abc.Sequence[str]) -> list:
-    """Returns what `look` says of each file, of several at once, and shows how far it is."""
+    """Returns the result of `look` for each file, several at once, and shows how far it is."""
     readings, progress = [], ProgressLine()
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         for reading in pool.map(look, paths):

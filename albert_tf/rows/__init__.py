@@ -1,1 +1,1 @@
-"""Rows of files: one way to read them for every task, in training and in prediction; without TensorFlow."""
+"""Rows of files, read the same way for every task, in training and in prediction; without TensorFlow."""

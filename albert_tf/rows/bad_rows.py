@@ -1,4 +1,4 @@
-"""What there is to tell of rows: which can't be used, and what a file's first one holds."""
+"""Rows that can't be used, and remarks on a file that are made once."""
 
 import collections.abc
 import contextlib
@@ -10,24 +10,21 @@ _told: set[str] = set()
 
 
 class BadRows:
-    """What to do with rows that can't be used: stop at the first, or leave all of them out and tell how many.
-
-    The policy is one of `errors.ON_BAD_ROW`; the units are what is left out is called, one of them and several.
-    """
+    """Stops at the first row that can't be used, or leaves all out; units are the word for one, and for several."""
 
     def __init__(self, policy: str = "fail", units: tuple[str, str] = ("row", "rows")):
         self._skips, self._units = policy == "skip", units
         self._count, self._first = 0, None
 
     def refuse(self, message: str) -> None:
-        """Tells of a row; raises InputError unless such rows are to be left out."""
+        """Leaves a row out; raises InputError where the policy is to fail."""
         if not self._skips:
             raise InputError(f"{message}; correct the row, or pass `on_bad_row=skip` to leave such rows out")
         self._leave_out(message)
 
     @contextlib.contextmanager
     def leaving_out(self) -> collections.abc.Iterator[None]:
-        """Takes the InputErrors of a block, which say by themselves what to correct, as `refuse` takes messages."""
+        """Treats InputErrors of a block, which say by themselves what to correct, as `refuse` treats messages."""
         try:
             yield
         except InputError as error:
@@ -36,7 +33,6 @@ class BadRows:
             self._leave_out(str(error))
 
     def warn(self) -> None:
-        """Prints how many rows were left out, if any."""
         if self._count:
             counted = f"{self._count:,} {self._units[self._count > 1]}"
             tell_once(f"warning: {counted} left out; the first: {self._first}")
@@ -47,11 +43,11 @@ class BadRows:
 
 
 def tell_once(message: str, level: int = DETAILS) -> None:
-    """Tells what there is to know of a file, once in a process: a run reads some files for several purposes."""
+    """Prints a remark on a file once in a process: a run reads some files for several purposes."""
     if message not in _told and tell(message, level):
         _told.add(message)
 
 
 def counted(number: int, what: str) -> str:
-    """Returns how many there are of something, as "1 row" or "2,000 rows"."""
+    """Returns a count in words, as "1 row" or "2,000 rows"."""
     return f"{number:,} {what}{'s' * (number != 1)}"

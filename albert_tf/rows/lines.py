@@ -14,15 +14,13 @@ _EMPTY_LINES = b"\n" * (1 << 16)
 
 
 class Line(typing.NamedTuple):
-    """A line of a file."""
-
     number: int  # its number, from 1
     content: bytes  # its bytes, without the line feed
     position: int  # how many bytes of the file, as it is stored, were read by then
 
 
 def read_lines(path: str) -> collections.abc.Iterator[Line]:
-    """Yields the lines of a file, a gzip file if its name ends in .gz; a byte order mark is left out.
+    """Yields the lines of a file, decompressed if its name ends in .gz, without a byte order mark.
 
     Raises InputError if it can't be read, a line is longer than `MAX_BYTES_PER_LINE`, or empty lines have no end.
     """

@@ -10,7 +10,7 @@ _kept: contextvars.ContextVar[dict | None] = contextvars.ContextVar("kept", defa
 
 @contextlib.contextmanager
 def reading_once() -> collections.abc.Iterator[None]:
-    """Keeps what functions that `read_once` decorates read, until its end."""
+    """Keeps the results of functions that `read_once` decorates, until its end."""
     token = _kept.set({})
     try:
         yield
@@ -19,7 +19,7 @@ def reading_once() -> collections.abc.Iterator[None]:
 
 
 def read_once(read: collections.abc.Callable[..., list]) -> collections.abc.Callable[..., list]:
-    """Decorates a function that reads a file: within `reading_once` the same arguments give what was read before."""
+    """Decorates a function that reads a file; within `reading_once`, it reads once for the same arguments."""
 
     @functools.wraps(read)
     def wrapped(*arguments, **options):

@@ -1,4 +1,4 @@
-"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
+"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, recognized by the ends of their names."""
 
 import collections.abc
 import csv
@@ -21,8 +21,6 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Row(typing.NamedTuple):
-    """One row of a file."""
-
     number: int  # its line, or in lists of JSON and Parquet files its number, from 1
     # By column, text or whatever a JSON or Parquet file holds; of JSON lines the line's value, which need not be an
     # object; of lines of text the text.
@@ -33,33 +31,22 @@ class Row(typing.NamedTuple):
 
 
 class RowFile(collections.abc.Iterable[Row]):
-    """The rows of a file, read one after another whenever it is iterated over; a gzip file if its name ends in .gz.
+    """The rows of a file, read anew whenever it is iterated over; a gzip file if its name ends in .gz.
 
     Tab-separated files (every name that doesn't end otherwise) know no quotation marks: as many public files, they may
     hold single ones. CSV files are quoted as RFC 4180 says. JSON files hold a list of objects, JSON lines an object
     each; a column `a.b` is the value b of the object a.
 
-    Args:
-        path: The file.
-        columns: The names of the columns of a tab-separated or CSV file without header; None where its first line names
-            them.
-        is_text: Whether each line is one value, whatever the file is called.
-        is_json: Whether it holds JSON, whatever it is called.
+    Columns are given for a tab-separated or CSV file without header; they are None where they are the rows' own.
+    `is_text` and `is_json` say how a file is written whatever it is called, `form` says it in words. `label_names` are
+    those of each column that `datasets` calls a ClassLabel: rows have names for numbers, None for -1.
 
-    Attributes:
-        form: How it is written, in words.
-        columns: The names of the columns; None where they are the rows' own.
-        unit: What `Row.number` counts, "line" or "row".
-        label_names: Of each column that `datasets` calls a ClassLabel the names of the labels, of which rows have the
-            one that the file numbers, None for -1.
-
-    Raises:
-        InputError: It can't be read, its header can't be used, or pyarrow is missing. Iterating raises it too where the
-            rest can't be read.
+    Raises InputError if the file can't be read, its header can't be used, or pyarrow is missing; iterating raises it
+    where the rest can't be read.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None = None, is_text=False, is_json=False):
-        self.path, self.columns, self.unit = path, columns, "line"
+        self.path, self.columns, self.unit = path, columns, "line"  # what `Row.number` counts: "line" or "row"
         self.label_names: dict[str, tuple[str, ...]] = {}
         ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
         self._has_header = columns is None
@@ -85,11 +72,10 @@ class RowFile(collections.abc.Iterable[Row]):
         return self._read()
 
     def place(self, number: int) -> str:
-        """Returns the place of a row, for messages."""
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Raises InputError unless wanted columns are there, each once; `how`, how others are named, ends the error."""
+        """Raises InputError, which ends with `how` to name others, unless wanted columns are there, each once."""
         for name in wanted:
             if name not in found:
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
@@ -119,7 +105,7 @@ class RowFile(collections.abc.Iterable[Row]):
             self._check_separator()
 
     def _check_separator(self):
-        """Refuses a CSV file whose columns are separated as other programs do, before its rows look like bad ones."""
+        """Refuses a CSV file with other separators than commas, before its rows look like bad ones."""
         if len(self.columns) == 1 and "\t" in self.columns[0]:
             raise InputError(
                 f"{self.path}, line 1: the columns are separated by tabs, not commas; give the file a name that "
@@ -237,7 +223,7 @@ class RowFile(collections.abc.Iterable[Row]):
 
 
 def _without_empty_end(rows, is_empty):
-    """Yields rows, but for the empty ones behind the last that is not."""
+    """Yields rows without the empty ones at the end."""
     empty = []
     for row in rows:
         empty.append(row)
@@ -247,7 +233,6 @@ def _without_empty_end(rows, is_empty):
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
-    """Writes a tab-separated file, by way of a temporary name, of `tab_separated` rows."""
     write_text(path, "".join(map(tab_separated, rows)))
 
 
@@ -257,7 +242,7 @@ def tab_separated(row: list[str]) -> str:
 
 
 def _flatten(value):
-    """Returns an object with values of objects in it as columns of their own, `a.b`; InputError if one is twice."""
+    """Returns an object with values of inner objects as columns `a.b`; raises InputError if one is twice."""
     if not isinstance(value, dict):
         return value
     flat, objects = dict(value), [(name, inner) for name, inner in value.items() if isinstance(inner, dict)]
@@ -275,7 +260,7 @@ def _flatten(value):
 
 
 def _label_name(column, value, names):
-    """Returns the name of a numbered label, None for -1, as `datasets` says none; InputError for other numbers."""
+    """Returns the name of a numbered label, None for -1; raises InputError for others that have none."""
     if isinstance(value, list):
         return [_label_name(column, each, names) for each in value]
     if value is None or value == -1:

@@ -1,4 +1,4 @@
-"""What a value of a row says: one text, however the file writes it, or that it is missing."""
+"""Values of rows as texts, however the file writes them, and which of them are missing."""
 
 import collections
 import collections.abc
@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0+")
 def load_json(text: str) -> typing.Any:
     """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
 
-    Raises json.JSONDecodeError if it is none, one that Python does not read, or an object that has a name twice.
+    Raises json.JSONDecodeError if it isn't valid, Python can't read it, or an object has a name twice.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object)
@@ -37,9 +37,9 @@ def load_json(text: str) -> typing.Any:
 
 
 def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
-    """Returns what a column holds as a text: a string as it is, anything else as JSON writes it.
+    """Returns a column's value as a text: a string as it is, truth values as in JSON, others as Python writes them.
 
-    Raises InputError, without the place, if there is none (absent, null, NaN), or it is no text, number or truth value.
+    Raises InputError, without the place, if it is missing (absent, null, NaN), an object, a list, bytes, or infinite.
     """
     value = values.get(column)
     if isinstance(value, str):
@@ -61,16 +61,15 @@ def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> 
 
 
 def one_text(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
-    """Returns what a column of texts holds; as `one_value`, and true and false, which are no texts, are refused too."""
+    """Returns the value of a column of texts; like `one_value`, but it refuses truth values, too."""
     if isinstance(values.get(column), bool):
         raise InputError(f"{column} holds {str(values[column]).lower()}, not text; name another column")
     return one_value(values, column)
 
 
 def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> typing.Any:
-    """Returns what a column holds as JSON can have it, to be written into an answer.
+    """Returns a column's value as JSON can have it: null if missing, dates, decimals and UUIDs as texts, bytes in hex.
 
-    What is missing is null; dates and times are texts (ISO 8601), as are decimals and UUIDs; bytes are hexadecimal.
     Raises InputError, without the place, if it is infinite, or of a kind that is not known.
     """
     value = values[column]
@@ -98,10 +97,7 @@ def json_value(values: collections.abc.Mapping[str, typing.Any], column: str) ->
 
 
 def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:
-    """Returns what columns hold as one text: what of them is there and not empty, with spaces between.
-
-    Raises InputError as `one_text`, and if of several columns all are missing.
-    """
+    """Returns the texts of columns that are there, with spaces between; InputError as of `one_text`, or if none is."""
     there = [column for column in columns if not is_missing(values.get(column))]
     if len(columns) == 1 or not there:
         return one_text(values, " and ".join(columns))
@@ -109,7 +105,7 @@ def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: colle
 
 
 def is_missing(value: typing.Any) -> bool:
-    """Whether a value stands for none: null, or what tables with gaps have, NaN and pandas' NaT and NA."""
+    """Whether a value stands for none: null, or NaN and pandas' NaT and NA, which tables with gaps have."""
     if value is None or hasattr(value, "__len__"):
         return value is None
     try:
@@ -119,10 +115,7 @@ def is_missing(value: typing.Any) -> bool:
 
 
 def plain_labels(labels: list[str | None]) -> list[str | None]:
-    """Returns labels with "1.0" as "1" where every one is a whole number, and "True" as "true" where all are such.
-
-    So writes pandas columns of them that have gaps; in a file without gaps the same are "1", and in JSON "true".
-    """
+    """Returns labels without what pandas adds to columns with gaps: "1.0" as "1", "True" as "true" where all are so."""
     known = [label for label in labels if label]
     if known and all(_spelled(label) != label for label in known):
         return [label and _spelled(label) for label in labels]
@@ -130,10 +123,7 @@ def plain_labels(labels: list[str | None]) -> list[str | None]:
 
 
 def known_label(label: str, known: collections.abc.Iterable[str]) -> str:
-    """Returns which of the known labels a file means: the same, or else the same number or truth value.
-
-    One file writes 1.0, true where another writes 1, True. A label that is none of them is returned as it is.
-    """
+    """Returns the known label that a file means: the same, or the same number or truth value; others as they are."""
     known = tuple(known)
     if label in known:
         return label

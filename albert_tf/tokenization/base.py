@@ -1,4 +1,4 @@
-"""What every tokenizer offers: text to pieces, ids and offsets, and back; saved and loaded as a folder."""
+"""The interface of all tokenizers: text to pieces, ids and offsets, and back; saved and loaded as a folder."""
 
 import abc
 import collections.abc
@@ -36,10 +36,10 @@ class Tokenizer(abc.ABC):
 
     Args:
         vocabulary: The pieces.
-        truncation: Which text of a pair keeps the odd piece where a model's inputs are cut (see `Vocabulary`).
+        truncation: Which text of a pair keeps the odd piece where a model's inputs are cut, as of `Vocabulary`.
 
     Attributes:
-        vocabulary_file: What the file with the pieces is called in a tokenizer's folder.
+        vocabulary_file: The name of the file with the pieces in a tokenizer's folder.
         resources: What a `tf.Module` whose graph encodes texts must keep as an attribute, so that it is saved too.
     """
 
@@ -56,19 +56,11 @@ class Tokenizer(abc.ABC):
         return len(self.vocabulary)
 
     def encode(self, text: str, text_pair: str | None = None) -> Encoding:
-        """Encodes one text, or two as a pair.
-
-        Raises:
-            InputError: The vocabulary lacks [CLS] or [SEP].
-        """
+        """Encodes one text, or two as a pair; errors as of `encode_batch`."""
         return self.encode_batch([text], None if text_pair is None else [text_pair])[0]
 
     def encode_batch(self, texts: list[str], text_pairs: list[str] | None = None) -> list[Encoding]:
-        """Encodes many texts, or pairs of them, much faster than one by one.
-
-        Args:
-            texts: Strings.
-            text_pairs: The second text of each pair, as many as there are texts.
+        """Encodes many texts, or as many pairs of them, much faster than one by one.
 
         Raises:
             InputError: The vocabulary lacks [CLS] or [SEP], or the numbers of texts differ.
@@ -167,7 +159,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """Encodes many texts at once and tells where words start.
+        """Encodes many texts at once, no special tokens added, and tells where words start.
 
         Args:
             texts: Strings, or a string tensor [N].
@@ -187,7 +179,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
-        """Whether a file of the kind of `vocabulary_file` holds this tokenizer's pieces.
+        """Whether a file like `vocabulary_file` holds this tokenizer's pieces.
 
         Raises:
             InputError: The file can't be read.
@@ -199,25 +191,20 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _save_vocabulary(self, path):
-        """Writes the file of `vocabulary_file`'s kind."""
+        """Writes a file like `vocabulary_file`."""
 
     @abc.abstractmethod
     def _locate(self, texts):
         """Returns the ids of all pieces, where each begins and ends in its text, and the texts' splits, int [N + 1]."""
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
-        """Writes `vocabulary_file` and tokenizer.json into a folder.
-
-        Args:
-            folder: Where.
-            settings_file: What to call tokenizer.json there.
-        """
+        """Writes `vocabulary_file`, and the settings as `settings_file`, into a folder."""
         # The settings first: a vocabulary alone, left by a process that was killed here, would be read with others.
         write_json(os.path.join(folder, settings_file), self.to_dict())
         self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
 
     def is_saved_as(self, path: str | os.PathLike) -> bool:
-        """Whether a tokenizer.json says the same as this tokenizer, however pairs are cut.
+        """Whether a tokenizer.json holds the settings of this tokenizer, however pairs are cut.
 
         Raises:
             InputError: The file can't be read.
@@ -256,7 +243,7 @@ class Tokenizer(abc.ABC):
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def _with_further_separators(self, row):
-        """Returns the columns of the first text of a pair with the [SEP] that it has besides its own."""
+        """Returns the columns of a pair's first text with the [SEP] that it has besides its own."""
         sep_id, count = self.vocabulary.id_of(SEP), self.vocabulary.num_separators - 1
         added = self.vocabulary.pieces[sep_id], sep_id, (0, 0), 0
         return [column + [value] * count for column, value in zip(row, added)]
@@ -277,7 +264,7 @@ class Tokenizer(abc.ABC):
 
     @classmethod
     def _from_settings(cls, first_argument, settings, path):
-        """Returns a tokenizer with the settings that a file holds; its path is named in errors."""
+        """Returns a tokenizer with the settings of a file, whose path errors name."""
         _, *names = inspect.signature(cls).parameters
         unknown = settings.keys() - set(names)
         if unknown:

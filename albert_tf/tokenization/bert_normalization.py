@@ -1,4 +1,4 @@
-"""The normalisation of BERT's own tokenizers, for vocabularies that come from them: ids are theirs.
+"""The normalisation of BERT's own tokenizers, for vocabularies that come from them.
 
 Control and format characters are removed; spaces become " "; ideographs are set off by spaces; text is decomposed (NFD,
 Hangul too) and combining marks dropped, and not composed again; letters are lower-cased. Every step but the order of
@@ -43,8 +43,6 @@ _FIRST, _LENGTHS = ord(bert_unicode.SPECIAL_CHARACTERS[0]), tuple(map(len, SPECI
 
 
 class BertOptions(typing.NamedTuple):
-    """Switches of the normalisation."""
-
     form: str  # "bert" or "google"
     lower_case: bool  # map letters to lower case
     strip_accents: bool  # take characters apart, Hangul too, and drop combining marks
@@ -154,7 +152,7 @@ def _each(change: collections.abc.Callable[[str], str], text: str) -> str:
 
 
 def characters_with_spans(text: str, options: BertOptions) -> list[tuple[str, tuple[int, int]]]:
-    """Returns what `normalize_characters` does for one string in Python, and their spans; dropped marks extend them."""
+    """Returns the characters of `normalize_characters` for one string, with spans, which dropped marks extend."""
     characters = [
         (part, span)
         for character, span in _marked(text, options)
@@ -171,7 +169,6 @@ def characters_with_spans(text: str, options: BertOptions) -> list[tuple[str, tu
 
 
 def _marked(text, options):
-    """Yields the characters of `mark_special_tokens`, each with its span."""
     place = 0
     for match in re.finditer(_SPECIAL_TOKEN, text) if options.special_tokens_in_text else ():
         yield from _with_places(text, place, match.start())

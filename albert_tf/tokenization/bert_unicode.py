@@ -1,11 +1,11 @@
-"""What BERT's tokenizers, that of the library `tokenizers` and Google's, take characters for.
+"""The characters as BERT's tokenizers, that of the library `tokenizers` and Google's, see them.
 
 The library knows Unicode as of several years: categories of version 8, decompositions of version 9, lower case of
 version 17. So that ids are the same whatever the version of Python, what its own database may say otherwise is written
 down here: begins and ends of ranges, hexadecimal, found by giving the library (0.23) every character there is.
 
-Google's tokenizer asks the Python that runs it, which was 3.5 or 3.6 (Unicode 8 or 9) when its models were trained.
-So the same tables serve for it.
+The tables serve for Google's tokenizer, too: it asks the Python that runs it, which was 3.5 or 3.6 (Unicode 8 or 9)
+when its models were trained.
 """
 
 import re
@@ -18,7 +18,7 @@ def _characters(ranges: str) -> str:
 
 
 def _for_tensorflow(ranges: str) -> str:
-    """Returns the inside of a regular expression's brackets, in the syntax of TensorFlow's RE2."""
+    """Returns the same in the syntax of TensorFlow's RE2."""
     return "".join("-".join(f"\\x{{{border}}}" for border in borders.split("-")) for borders in ranges.split())
 
 
@@ -127,7 +127,7 @@ SPLIT_DIFFERENTLY = f"[{SPECIAL_CHARACTERS}{_for_tensorflow(_SPLIT_DIFFERENTLY)}
 
 
 def clean(character: str, as_google: bool) -> str:
-    """Returns "" for what is removed, " " for a space, an ideograph between spaces.
+    """Returns "" for a removed character, " " for a space, an ideograph between spaces, others as they are.
 
     To Google private use stays, and there is no gap among ideographs.
     """
@@ -140,17 +140,15 @@ def clean(character: str, as_google: bool) -> str:
 
 
 def decompose(character: str) -> str:
-    """Returns the canonical decomposition (NFD) of a character, that of Hangul included."""
     return character if _is_not_decomposed(character) else unicodedata.normalize("NFD", character)
 
 
 def combining_class(character: str) -> int:
-    """Returns by what decomposed characters that stand side by side are ordered, 0 where they are not."""
+    """Returns the number by which decomposed characters side by side are ordered, 0 where they are not."""
     return unicodedata.combining(character) if _is_mark(character) or _is_combining(character) else 0
 
 
 def is_mark(character: str) -> bool:
-    """Whether a character is dropped with the accents."""
     return _is_mark(character) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the pieces of a new vocabulary were in the one that a model has learnt, so that it goes on with the new one."""
+"""A new vocabulary's pieces, traced back to the one that a model has learnt, so that it goes on with the new one."""
 
 import dataclasses
 import typing
@@ -26,16 +26,15 @@ class CarriedPieces:
     text_ids: np.ndarray  # the ids of all known pieces that stand for text
 
     def means_of(self, values: np.ndarray) -> np.ndarray:
-        """Returns values of the new pieces, given the known ones' [V, ...]: means of what each is made of, or of all.
+        """Returns values of the new pieces: the mean of the known ones' [V, ...] that each is made of, or of all.
 
-        They have the same dtype; what is made of one piece has its value to the bit.
+        They keep the dtype, and one made of a single piece has its value to the bit.
         """
         mean_of_all = values[self.text_ids].mean(axis=0, dtype=np.float64)
         means = [values[ids].mean(axis=0, dtype=np.float64) if ids else mean_of_all for ids in self.sources]
         return np.stack(means).astype(values.dtype)
 
     def describe(self) -> str:
-        """Returns in a sentence how many pieces begin how."""
         carried, unknown = (sum(len(ids) == count for ids in self.sources) for count in (1, 0))
         return (
             f"of {len(self.sources):,} pieces {carried:,} are carried over, {len(self.sources) - carried - unknown:,} "
@@ -44,7 +43,7 @@ class CarriedPieces:
 
 
 def carry_pieces(known: Tokenizer, new: Tokenizer) -> CarriedPieces:
-    """Finds what a new tokenizer's pieces are made of in the known one's; they may differ in kind and settings."""
+    """Finds the known tokenizer's pieces that a new one's are made of; the two may differ in kind and settings."""
     ids: dict[_Meaning, int] = {}
     for piece_id, meaning in enumerate(_meanings(known)):
         ids.setdefault(meaning, piece_id)
@@ -58,7 +57,7 @@ def carry_pieces(known: Tokenizer, new: Tokenizer) -> CarriedPieces:
 
 
 class _Meaning(typing.NamedTuple):
-    """What a piece stands for: the text that it matches, or the name of a special token or slot."""
+    """The text that a piece matches, or the name of a special token or slot."""
 
     text: str
     is_text: bool
@@ -84,7 +83,7 @@ def _meanings(tokenizer):
 
 
 def _spell(tokenizer, texts, before=""):
-    """Returns the ids of each text, by its number, behind a piece; none if it can't be spelled or shares that piece."""
+    """Returns the ids of each text behind a piece, by its number; none if it can't be spelled or shares that piece."""
     if not texts:
         return {}
     ids, begins, ends = tokenizer.encode_with_offsets(tf.constant([before + text for text in texts.values()]))
@@ -101,7 +100,7 @@ def _spell(tokenizer, texts, before=""):
 
 
 def _spell_inside(tokenizer, texts):
-    """Returns the same for texts inside a word, for which letters are tried as what comes before."""
+    """Returns the same for texts inside a word, behind one letter or another."""
     found = {}
     for letter in _letters_before(tokenizer):
         found |= _spell(tokenizer, {number: text for number, text in texts.items() if number not in found}, letter)

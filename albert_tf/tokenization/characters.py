@@ -21,7 +21,7 @@ class Characters(typing.NamedTuple):
 
 
 def characters_of(texts: tf.Tensor) -> Characters:
-    """Returns the characters of texts string [N]; what is no UTF-8 is read as U+FFFD."""
+    """Returns the characters of texts string [N]; bytes that are no UTF-8 become U+FFFD."""
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
     rows = tf.cast(decoded.value_rowids(), tf.int32)
     begins = tf.range(tf.size(decoded.values)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
@@ -29,13 +29,13 @@ def characters_of(texts: tf.Tensor) -> Characters:
 
 
 def replaced(characters: Characters, replacement: Replacement) -> Characters:
-    """Returns what characters become; what one stood for, each of those stands for that take its place."""
+    """Replaces characters; several that take the place of one all have its span."""
     codes, sources = replacement(characters.codes)
     return Characters(codes, *(tf.gather(values, sources) for values in characters[1:]))
 
 
 def dropped(characters: Characters, is_kept: tf.Tensor) -> Characters:
-    """Drops characters; what they stand for goes to the last one before them that is kept, if there is one."""
+    """Drops characters; their spans go to the last character before them that is kept, if there is one."""
     groups = tf.cumsum(tf.cast(is_kept, tf.int32)) - 1
     kept = Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
     is_of_text = tf.equal(tf.gather(tf.concat([[-1], kept.rows], axis=0), groups + 1), characters.rows)
@@ -44,18 +44,17 @@ def dropped(characters: Characters, is_kept: tf.Tensor) -> Characters:
 
 
 def differs(values: tf.Tensor) -> tf.Tensor:
-    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
+    """Returns where a value of [M] differs from the one before it, bool [M]; True for the first."""
     return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
 
 
 @functools.cache
 def lower_case() -> Replacement:
-    """Returns the lower case of each character by itself."""
     return Replacement(str.lower)
 
 
 def end_words_in_sigma(characters: Characters) -> Characters:
-    """Gives a capital sigma at the end of a word, which has a lower case of its own there, that form."""
+    """Gives a capital sigma at the end of a word the lower case that it has there."""
     return tf.cond(
         tf.reduce_any(tf.equal(characters.codes, ord(CAPITAL_SIGMA))),
         lambda: characters._replace(codes=_with_final_sigmas(characters)),

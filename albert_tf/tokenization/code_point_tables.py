@@ -1,4 +1,4 @@
-"""What Unicode says of characters, as tables that are small enough to be constants of a graph."""
+"""Properties of characters in Unicode, as tables that are small enough to be constants of a graph."""
 
 import collections.abc
 import sys
@@ -31,7 +31,7 @@ class KindOfCharacter:
 
 
 class Replacement:
-    """What some characters become, as a function gives it, one or more each; the others stay as they are."""
+    """The one or more characters that a function puts in the place of each."""
 
     def __init__(self, replace: collections.abc.Callable[[str], str]):
         found = {
@@ -44,7 +44,7 @@ class Replacement:
         self._values = np.array([*map(ord, "".join(changed.values())), 0], np.int32)
 
     def __call__(self, characters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns what int32 [M] characters become, int32 [K], and which of the M each comes from, int32 [K]."""
+        """Returns the replacements of int32 [M] characters, and which of the M each comes from, int32 [K] both."""
         places = tf.searchsorted(self._keys, characters)
         is_changed = tf.equal(tf.gather(self._keys, places), characters)
         counts = tf.where(is_changed, tf.gather(np.diff(self._splits), places), 1)
@@ -76,7 +76,7 @@ class StarterPairs:
         self._composed = np.array([*(pairs[key] for key in sorted(pairs)), -1], np.int32)
 
     def __call__(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-        """Returns what each two of int32 [M] are composed to, -1 if to nothing: int32 [M]."""
+        """Returns the characters that each two of int32 [M] are composed to, -1 if to nothing: int32 [M]."""
         keys = tf.bitwise.left_shift(tf.cast(first, tf.int64), 21) + tf.cast(second, tf.int64)
         places = tf.searchsorted(self._keys, keys)
         return tf.where(tf.equal(tf.gather(self._keys, places), keys), tf.gather(self._composed, places), -1)

@@ -33,8 +33,7 @@ class Encoding:
             segment_id: Which text of a pair is meant.
 
         Returns:
-            Positions in `tokens`; None where no piece holds a character of the span, because it is empty or holds
-            nothing but spaces and removed characters.
+            Positions in `tokens`; None where the span is empty or holds nothing but spaces and removed characters.
         """
         positions = np.flatnonzero(np.array(self.segment_ids) == segment_id)
         offsets = np.array(self.offsets).reshape([-1, 2])[positions]
@@ -85,6 +84,5 @@ def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
 
 def check_pairs(texts: list[str], text_pairs: list[str] | None) -> None:
-    """Raises InputError if not every text has its pair, where there are pairs."""
     if text_pairs is not None and len(texts) != len(text_pairs):
         raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")

@@ -43,9 +43,7 @@ class GraphOffsets:
     def of_pieces(
         self, texts: tf.Tensor, text_words: tf.RaggedTensor, byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns begin and end of all pieces in their texts string [N], int32 [pieces] each; arguments as of
-        `OriginalPositions.of_pieces`. What is no UTF-8 is read as U+FFFD.
-        """
+        """Returns begin and end of all pieces in texts, int32 [pieces] each; arguments as of `OriginalPositions`."""
         words = text_words.flat_values
         characters, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8")
         word_ends = tf.cumsum(tf.cast(tf.strings.length(words), tf.int32))
@@ -69,7 +67,7 @@ class GraphOffsets:
         return tf.where(first < behind, tf.gather(begins, first), piece_ends), piece_ends
 
     def spans(self, texts: tf.Tensor, num_characters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns begin and end of all normalised characters but spaces, so many of each text, int32 [M] each."""
+        """Returns begin and end of so many normalised characters of each text, without spaces, int32 [M] each."""
         given = bert_normalization.marked_characters(texts, self._options.of_bert)
         found, num_texts = self.normalize(given), tf.size(texts, tf.int64)
         begins, ends = (

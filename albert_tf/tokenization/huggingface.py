@@ -53,7 +53,7 @@ def export_huggingface(
 
 
 def is_of_transformers(folder: str | os.PathLike) -> bool:
-    """Returns whether transformers, and not we, have written how the vocabulary in a folder is used."""
+    """Whether transformers, and not we, have written how the vocabulary in a folder is used."""
     path = os.path.join(folder, TOKENIZER_FILE)
     if tf.io.gfile.exists(path):
         return not {KIND, "vocab_sha256"} & read_json(path, "the tokenizer settings").keys()
@@ -81,7 +81,7 @@ def to_tokenizers(tokenizer: Tokenizer):
 
 
 def differences(tokenizer: Tokenizer) -> str | None:
-    """Returns what is read otherwise there, where a whole kind of characters is; None if at most rare cases are."""
+    """Returns which kind of characters is read otherwise there; None if at most rare cases are."""
     if getattr(tokenizer.normalization, "form", None) == "google":
         return "private-use characters and sigmas at the ends of words are read otherwise there"
     return None
@@ -167,7 +167,6 @@ def _sentencepiece_backend(tokenizer):
 
 
 def _normalizer(options: NormalizationOptions):
-    """Returns the steps of `normalization.normalize` as components."""
     from tokenizers import normalizers
 
     steps = [
@@ -193,7 +192,7 @@ def _normalizer(options: NormalizationOptions):
 
 
 def _remove(pattern, kept):
-    """Returns a component that removes what matches a pattern, save where it is part of what matches `kept`."""
+    """Returns a component that removes matches of a pattern, save where they are part of a match of `kept`."""
     from tokenizers import normalizers
 
     # \K moves the begin of a match to its end, so that what is kept is passed over and nothing of it is replaced.
@@ -207,7 +206,7 @@ def _regex(pattern):
 
 
 def _special_tokens(tokenizer):
-    """Returns what the special tokens are called in the vocabulary, in the order of `SPECIAL_TOKENS`."""
+    """Returns the vocabulary's names of the special tokens, in the order of `SPECIAL_TOKENS`."""
     vocabulary = tokenizer.vocabulary
     return [vocabulary.pieces[vocabulary.id_of(token)] for token in SPECIAL_TOKENS]
 

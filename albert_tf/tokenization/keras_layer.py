@@ -52,7 +52,7 @@ class TokenizerLayer(tf.keras.layers.Layer):
         self.built = True
 
     def __call__(self, texts, text_pair=None, **kwargs):
-        """Encodes; see `call`. Strings of Python, for which Keras has no place, become tensors first."""
+        """Encodes as `call` does; strings of Python, for which Keras has no place, become tensors first."""
         # A second text that is not given is no argument, or Keras would look for a tensor in it.
         given = [text for text in (texts, text_pair) if text is not None]
         return super().__call__(*(_as_tensor(text) for text in given), **kwargs)
@@ -73,13 +73,13 @@ class TokenizerLayer(tf.keras.layers.Layer):
         return pack_segments(segments, self.tokenizer.vocabulary, self.max_seq_length, pads_to_longest)
 
     def get_config(self):
-        """Returns the constructor's arguments, the tokenizer as the files that it is saved as, in base64."""
+        """Returns the constructor's arguments, the tokenizer as the content of its files in base64."""
         own = {"max_seq_length": self.max_seq_length, "padding": self.padding}
         return {**super().get_config(), "tokenizer": _to_files(self.tokenizer), **own}
 
     @classmethod
     def from_config(cls, config):
-        """Builds a layer from what `get_config` returned.
+        """Builds a layer from its config.
 
         Raises:
             InputError: The tokenizer in it can't be used.
@@ -94,7 +94,6 @@ def _as_tensor(texts):
 
 
 def _to_files(tokenizer):
-    """Returns the content of each file that a tokenizer is saved as, in base64."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         content = {name: read_bytes(os.path.join(folder, name), "the tokenizer") for name in sorted(os.listdir(folder))}

@@ -1,4 +1,4 @@
-"""Reading a tokenizer of whatever kind."""
+"""Reading a tokenizer of any kind."""
 
 import os
 
@@ -9,14 +9,10 @@ from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 
 
 def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> Tokenizer:
-    """Reads what `save` of a tokenizer wrote; tokenizer.json says of which kind it is.
-
-    Args:
-        folder: Where.
-        settings_file: What tokenizer.json is called there.
+    """Reads a tokenizer that `save` wrote, of the kind that its settings name.
 
     Raises:
-        InputError: A file is missing, or what is in it can't be used.
+        InputError: A file is missing, or its content can't be used.
     """
     return kind_of_tokenizer(os.path.join(folder, settings_file)).load(folder, settings_file)
 

@@ -13,17 +13,8 @@ def pack_segments(
 ) -> dict[str, tf.Tensor]:
     """Puts special tokens around the ids of texts, cuts the end of the longer text off, and pads.
 
-    Args:
-        segments: One or two ragged int32 tensors [N, (pieces)].
-        vocabulary: It must hold the special tokens.
-        max_seq_length: Length S.
-        pads_to_longest: Whether S is but the longest that texts may be, and they are padded to the longest of them.
-
-    Returns:
-        int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
-
-    Raises:
-        InputError: A special token is missing, or S has no room for them.
+    Segments are one or two ragged int32 tensors [N, (pieces)]. Returns int32 [N, S] `input_ids`, `input_mask` and
+    `segment_ids`; with `pads_to_longest`, S is that of the longest row. Errors are those of `check_packing`.
     """
     check_packing(vocabulary, max_seq_length)
     room = max_seq_length - vocabulary.num_special(len(segments))
@@ -50,7 +41,7 @@ def pack_segments(
 
 
 def pack_arrays(segments: list[list[np.ndarray]], vocabulary: Vocabulary, max_seq_length: int) -> dict[str, np.ndarray]:
-    """Returns what `pack_segments` does, as arrays, of one or two segments, each N arrays of ids; errors as there."""
+    """Returns the arrays of `pack_segments` for one or two segments, each N arrays of ids."""
     ragged = [
         tf.RaggedTensor.from_row_lengths(np.concatenate(rows, dtype=np.int32, casting="unsafe"), list(map(len, rows)))
         for rows in segments
@@ -75,7 +66,7 @@ def _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary):
 
 
 def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
-    """Raises InputError if `pack_segments` can't work: a special token is missing, or S has no room for them."""
+    """Raises InputError if a special token is missing, or S has no room for those of a pair."""
     vocabulary.require(PAD, CLS, SEP)
     least = vocabulary.num_special(2)
     if max_seq_length < least:
@@ -83,7 +74,7 @@ def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
 
 
 def _kept_lengths(lengths, room, truncation):
-    """Returns what is left of each length when the longer one gives up one after another, of equal ones by a rule."""
+    """Returns the lengths that are left when the longer one gives up one after another, of equal ones by a rule."""
     if len(lengths) == 1:
         return [tf.minimum(lengths[0], room)]
     first, second = lengths

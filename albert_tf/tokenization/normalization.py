@@ -77,10 +77,7 @@ def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
 
 
 def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) -> tuple[tf.Tensor, tf.Tensor]:
-    """Normalises strings of R dimensions; returns also int64 [M, R], ascending indices of what may be unusual.
-
-    Unusual ones hold more than ASCII, Hangul and compatibility jamo.
-    """
+    """Normalises strings; returns also the indices, int64 [M, dimensions], of those beyond ASCII, Hangul and jamo."""
     if options.squeeze_repeats:  # any text may hold them
         return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
     texts = bert_normalization.mark_special_tokens(texts, options.of_bert)
@@ -113,7 +110,7 @@ def _normalize_any(texts, options):
 
 
 def _remove(texts, pattern, kept):
-    """Removes what matches a pattern, save where it is part of what matches `kept`."""
+    """Removes matches of a pattern, save where they are part of a match of `kept`."""
     if kept:
         return tf.strings.regex_replace(texts, f"({kept})|{pattern}", r"\1")
     return tf.strings.regex_replace(texts, pattern, "")
@@ -147,7 +144,7 @@ def _squeeze_repeats(texts):
 
 
 def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[str, list[tuple[int, int]]]:
-    """Normalises one string to that of `normalize`; returns also the half-open span of the text for each character."""
+    """Normalises one string like `normalize`; returns also the half-open span of the text for each character."""
     if options.form != "korean":
         characters = bert_normalization.characters_with_spans(text, options.of_bert)
     else:
@@ -193,7 +190,6 @@ def clean_character(character: str) -> str:
 
 
 def _matched_positions(pattern, characters):
-    """Returns the positions of the characters that are part of a match."""
     text = "".join(character for character, _ in characters)
     return {i for match in pattern.finditer(text) for i in range(*match.span())}
 
@@ -265,7 +261,6 @@ def _squeeze(characters, may_squeeze, most):
 
 
 def _strip(characters):
-    """Drops the space at either end."""
     begin = int(bool(characters) and characters[0][0] == " ")
     end = len(characters) - int(len(characters) > begin and characters[-1][0] == " ")
     return characters[begin:end]

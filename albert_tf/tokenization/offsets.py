@@ -31,8 +31,7 @@ class OriginalPositions:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns begin and end of all pieces in their texts, text after text, int64 [pieces] each.
 
-        The words are string [N, (words)]; the begins and ends of pieces in the bytes of their words int [words,
-        (pieces)].
+        The words are string [N, (words)]; pieces begin and end at bytes of their words, int [words, (pieces)].
         """
         all_words = text_words.flat_values.numpy().tolist()
         # The number of characters before each byte of all words side by side; marks stand for no character.
@@ -86,7 +85,7 @@ class OriginalPositions:
         return kinds
 
     def _kind_of(self, character):
-        """Returns what becomes of a character: `_STAYS` if it alone makes one, `_DEPENDS_ON_CONTEXT`, or nothing."""
+        """Returns `_STAYS` if a character makes one whatever stands beside it, or another of the constants."""
         if self._options.form != "korean":
             stays = bert_normalization.stays_one(character, self._options.of_bert)
             return {True: _STAYS, False: _DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]

@@ -19,7 +19,6 @@ class OpRunner:
         self._graphs = {}
 
     def __call__(self, function: collections.abc.Callable[[tf.Tensor], typing.Any], texts: list[str] | tf.Tensor):
-        """Returns what a function of a string tensor [N] returns for texts."""
         if not tf.is_tensor(texts):
             texts = to_tensor(texts)
         if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:
@@ -31,7 +30,7 @@ class OpRunner:
 
 
 def to_tensor(texts: list[str]) -> tf.Tensor:
-    """Returns strings as a tensor [N]."""
+    """Returns strings as a tensor [N], without lone surrogates."""
     try:
         return tf.constant(texts, tf.string, shape=[len(texts)])
     except ValueError:  # rare; searching every text for surrogates would take as long as everything else

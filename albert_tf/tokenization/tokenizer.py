@@ -177,11 +177,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "KoreanWordPieceTokenizer":
-        """Reads what `save` wrote.
-
-        Args:
-            folder: Where.
-            settings_file: What tokenizer.json is called there.
+        """Reads a tokenizer that `save` wrote.
 
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or vocab.txt is not the vocabulary that
@@ -289,7 +285,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return {name: value for name, value in switches.items() if name not in _OF_IMPORTS}
 
     def _settings_of_imports(self):
-        """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
+        """Returns the settings that only tokenizers from elsewhere have, so that the files of ours stay as they are."""
         options = self.normalization
         values = (
             options.form,

@@ -24,11 +24,11 @@ def holds_unknown(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
 def find_unknown_words(
     tokenizer: Tokenizer, inputs: collections.abc.Sequence[tuple[str, ...]], candidates: np.ndarray | None = None
 ) -> tuple[int, list[str], list[str]]:
-    """Returns how many inputs hold a word that the vocabulary can't spell, the first few of these words, shortened, and
-    the characters that the vocabulary lacks in those of the first texts, the most frequent first.
+    """Returns how many inputs hold a word that the vocabulary can't spell, a few such words, and lacking characters.
 
-    The inputs are tuples of texts. `candidates` says which rows of what was encoded hold the unknown piece, bool: where
-    they are one an input, only these are looked at, and counted; None to look at all.
+    Words are shortened; characters are those of the first texts, the most frequent first. The inputs are tuples of
+    texts. `candidates`, bool, says which encoded rows hold the unknown piece: where there is one row an input, only
+    these are looked at, and counted; None to look at all.
     """
     if candidates is not None and not candidates.any():
         return 0, [], []
@@ -48,10 +48,7 @@ def describe_unknown_words(
     candidates: np.ndarray | None = None,
     may_add_spaces: bool = True,
 ) -> str | None:
-    """Returns how many inputs hold a word that the vocabulary lacks, and which words, in a sentence; None if none does.
-
-    `where` says what they are of, as in "in train.tsv"; the others are as for `find_unknown_words` and `advice`.
-    """
+    """Returns a sentence on the words of `find_unknown_words`, None for none; `where` is as in "in train.tsv"."""
     count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
         return None
@@ -64,12 +61,11 @@ def describe_unknown_words(
 
 
 def shorten(word: str) -> str:
-    """Returns a word, or the beginning of a long one, such as an address."""
     return word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..."
 
 
 def _words(tokenizer, texts):
-    """Returns the first few words of texts that are unknown, shortened, and the characters that make all so."""
+    """Returns the first few unknown words of texts, shortened, and the characters that make all so."""
     texts = list(map(replace_halves, texts))
     unknown = tokenizer.vocabulary.id_of(UNK)
     words = [
@@ -83,7 +79,6 @@ def _words(tokenizer, texts):
 
 
 def _are_unknown(tokenizer, texts):
-    """Returns which texts hold the unknown piece, bool [N]."""
     if not texts:
         return np.zeros(0, bool)
     ids = tokenizer.encode_ids(list(map(replace_halves, texts)))

@@ -83,11 +83,7 @@ class Vocabulary:
         return self._ids[piece]
 
     def require(self, *pieces: str) -> None:
-        """Checks that pieces are there.
-
-        Raises:
-            InputError: One is missing.
-        """
+        """Raises InputError if a piece is missing."""
         for piece in pieces:
             if piece not in self._ids:
                 raise InputError(f"{self.source} has no {piece}; add it on a separate line")
@@ -109,7 +105,7 @@ class Vocabulary:
 
     @property
     def real_piece_ids(self) -> np.ndarray:
-        """int32 ids of the pieces that stand for text: neither special tokens nor [unused] slots."""
+        """Ids of the pieces that stand for text, not special tokens or [unused] slots: int32, ascending."""
         return np.array([i for i, piece in enumerate(self.pieces) if not self.is_reserved(piece)], np.int32)
 
     def is_reserved(self, piece: str) -> bool:
@@ -118,7 +114,6 @@ class Vocabulary:
 
 
 def split_lines(text: str) -> list[str]:
-    """Returns the lines of a vocabulary file, whose last one may end in a line break or not."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 

@@ -41,8 +41,9 @@ SPLIT_DIFFERENTLY = (
 
 
 def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
-    """Raises InputError if a vocabulary looks as if it was made for another scheme: no piece starts with ## in
-    "continuation", or more pieces do than end in _ in "end_of_word".
+    """Raises InputError if a vocabulary looks as if it was made for another scheme.
+
+    That is if no piece starts with ## in "continuation", or more pieces do than end in _ in "end_of_word".
     """
     pieces = [piece for piece in vocabulary.pieces if not is_reserved(piece)]
     num_inside = sum(piece.startswith(CONTINUATION_PREFIX) for piece in pieces)
@@ -64,7 +65,7 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
 
 
 def join_pieces(pieces: list[str], wordpiece_scheme: str) -> str:
-    """Puts pieces of text together again: the inverse of splitting and cutting, as far as the scheme allows."""
+    """Puts pieces of text together again, as far as the scheme tells what stood between them."""
     words = []
     for piece in pieces:
         if wordpiece_scheme == "continuation" and piece.startswith(CONTINUATION_PREFIX) and words:
@@ -75,12 +76,10 @@ def join_pieces(pieces: list[str], wordpiece_scheme: str) -> str:
 
 
 def piece_text(piece: str, wordpiece_scheme: str) -> str:
-    """Returns what a piece matches in a word."""
     return piece.removeprefix(CONTINUATION_PREFIX) if wordpiece_scheme == "continuation" else piece
 
 
 def fits(text: str) -> bool:
-    """Whether a piece that matches this text is short enough."""
     return len(text.encode()) <= MAX_BYTES_PER_PIECE
 
 
@@ -149,8 +148,9 @@ class WordPiece:
         return self._tokenizer.tokenize(words.with_flat_values(self._without_long(words.flat_values)))
 
     def split_and_tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words: as
-        `split_words`, but for `SPLIT_DIFFERENTLY`, and without notice of `max_characters_per_word`.
+        """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words.
+
+        It splits as `split_words`, but for `SPLIT_DIFFERENTLY`, and pays no heed to `max_characters_per_word`.
         """
         return self._splitting_tokenizer.tokenize(texts)
 
@@ -174,7 +174,7 @@ class WordPiece:
         return tf.strings.length(words, "UTF8_CHAR") > self._max_characters
 
     def _without_long(self, words):
-        """Puts what matches no piece in the place of words [M] that are too long."""
+        """Replaces words [M] that are too long by a text that matches no piece."""
         if self._max_characters is None:
             return words
         return tf.where(self._is_long(words), _UNREACHABLE, words)

@@ -49,7 +49,7 @@ def split_words(
 
 
 def isolated_pattern(split_punctuation: bool, split_digits: bool, keep_emoji: bool, split_emoji: bool = False) -> str:
-    """Returns a pattern of what is a word of its own wherever it stands; the switches are those of `split_words`."""
+    """Returns a pattern of words that stand by themselves everywhere; the switches are those of `split_words`."""
     isolated = f"[{_IDEOGRAPHS}{_PUNCTUATION if split_punctuation else ''}]"
     if split_digits:
         isolated = f"(?:{_DIGITS if split_punctuation else _NUMBER}|{isolated})"
@@ -61,7 +61,7 @@ def isolated_pattern(split_punctuation: bool, split_digits: bool, keep_emoji: bo
 
 
 def join_words(words: list[list[str]], wordpiece_scheme: str) -> str:
-    """Puts the pieces of words, without prefixes, together; with spaces between words in the continuation scheme."""
+    """Puts words together from pieces without prefixes, with spaces between words in the continuation scheme."""
     texts = ["".join(pieces) for pieces in words]
     if wordpiece_scheme == "continuation":
         return " ".join(texts)

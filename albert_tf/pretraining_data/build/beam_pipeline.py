@@ -54,12 +54,14 @@ def run_on_beam(
 ) -> dict:
     """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them; returns the manifest.
 
-    Arguments as for `builder.build`, but every worker can read the corpus, and write to the folder of the shards. The
-    runner is a name in `RUNNERS`, one that Beam knows, or the full name of a class; the arguments of the pipeline are
-    Beam's and its own, such as "--dask_npartitions=8". To resume reads the corpus again if not all shards were
-    finished; finished ones are kept. A BadCorpusError if the corpus holds something bad, or gives no examples for some
-    shard: nothing is left then. An InputError if the runner can't be used, an unfinished build is in the way, or the
-    pipeline failed: `resume` goes on then.
+    Arguments as for `builder.build`, but every worker must be able to read the corpus, and to write to the folder of
+    the shards. The runner is a name in `RUNNERS`, one that Beam knows, or the full name of a class; the pipeline's
+    arguments are Beam's and its own, such as "--dask_npartitions=8". To resume reads the corpus again if not all shards
+    were finished, and keeps finished ones.
+
+    Raises BadCorpusError if the corpus holds something bad, or gives no examples for some shard: nothing is left then.
+    Raises InputError if the runner can't be used, an unfinished build is in the way, or the pipeline failed: `resume`
+    goes on then.
     """
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
@@ -84,7 +86,7 @@ def run_on_beam(
 
 @dataclasses.dataclass(frozen=True)
 class PipelineSteps:
-    """What workers do, for a number of shards of each split.
+    """The steps of workers, for a number of shards of each split.
 
     An engine may repeat a step, also on another worker while the first attempt is still under way: every attempt gives
     the same, and a file takes its place when it is whole.
@@ -117,7 +119,7 @@ class PipelineSteps:
         yield _CORPUS, (chunk_id, counts)
 
     def write(self, group):
-        """Leaves a shard and what was counted in it, or what was counted in the corpus."""
+        """Writes a shard and its counts, or the counts of the corpus."""
         key, values = group
         if self.work.shard_counts(*key) is None:
             if key == _CORPUS:
@@ -221,7 +223,6 @@ def _select(group):
 
 
 def _run(pipeline, runner, work):
-    """Runs the pipeline and returns what was counted in the corpus."""
     try:
         state = pipeline.run().wait_until_finish()
     except Exception as error:  # each runner has its own

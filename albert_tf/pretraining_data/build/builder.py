@@ -2,9 +2,8 @@
 
 The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
 order of their keys, masked if they are static. Between them, spill files are merged where the second pass would open
-too many. Worker processes do all this. Every random draw is keyed by the seed and the place of the chunk or shard, so
-the same input and options give the same bytes, however many workers there are and however often the build was killed
-and resumed.
+too many. Every random draw is keyed by the seed and the place of the chunk or shard, so the same input and options give
+the same bytes, however many workers there are and however often the build was killed and resumed.
 """
 
 import collections
@@ -60,7 +59,7 @@ def build(
 ) -> dict:
     """Builds all shards, and manifest.json and the tokenizer beside them.
 
-    What is there under the same names stays as it is until every new shard is finished.
+    Earlier files of the same names stay as they are until every new shard is finished.
 
     Args:
         reader: The documents.
@@ -68,7 +67,7 @@ def build(
         options: How to make examples.
         train_paths: Shards for training, all in one folder.
         held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
-        workers: What `start_workers` returned, which ends with the build; by default all is done in this process.
+        workers: The pool of `start_workers`, which ends with the build; by default all is done in this process.
         resume: Go on with a build of the same input and options that was killed.
         progress: Where to report progress.
         names: Those whose hash the options hold.
@@ -105,7 +104,7 @@ def build(
 
 
 def _make_examples(reader, options, work, pool, progress):
-    """The first pass: leaves a spill file of every chunk and split, and returns what was counted."""
+    """The first pass: writes a spill file for every chunk and split, and returns the counts."""
     counts = work.corpus_counts()
     if counts is None:
         counts, chunk_ids = collections.Counter(), []
@@ -137,7 +136,6 @@ def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
 
 
 def _tasks(reader, options, work, counts, chunk_ids, progress):
-    """Yields the documents of every chunk; counts and reports progress on the way."""
     sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0
@@ -191,7 +189,7 @@ def _shard_parts(split, num_shards, runs, work):
 
 
 def _write_shards(parts, runs, work, pool, progress):
-    """The second pass: leaves every shard in the work folder, and returns what was counted in each."""
+    """The second pass: writes every shard into the work folder, and returns the counts of each."""
     tasks = [(split, shard, ranges, runs[split]) for split in parts for shard, ranges in enumerate(parts[split])]
     counts = {split: [] for split in parts}
     for number, ((split, *_), shard_counts) in enumerate(zip(tasks, pool.map("write_shard", tasks)), start=1):
@@ -203,7 +201,7 @@ def _write_shards(parts, runs, work, pool, progress):
 
 
 class _Worker:
-    """What a worker process does; tasks that were finished before a kill are not repeated."""
+    """The tasks of a worker process; those that were finished before a kill are not repeated."""
 
     def __init__(self, work, options, num_shards):
         self._work, self._options = work, options
@@ -218,7 +216,6 @@ class _Worker:
         return ShardWriter.load(self._work.path, self._options)
 
     def make_examples(self, documents, file_start):
-        """Leaves the spill files of a chunk and returns what was counted."""
         counts = self._work.chunk_counts(documents.chunk_id)
         if counts is None:
             examples, counts = self._example_maker.make(documents)
@@ -229,14 +226,12 @@ class _Worker:
         return counts
 
     def merge(self, split, sources, run):
-        """Leaves one run in place of several."""
         if not self._work.is_merged(run, split):
             paths = [self._work.spill_path(source, split) for source in sources]
             spill.merge_spills(paths, self._work.spill_path(run, split), self._num_buckets[split])
         self._work.finish_merge(run, split, sources)
 
     def write_shard(self, split, shard, ranges, runs):
-        """Leaves a shard and returns what was counted."""
         counts = self._work.shard_counts(split, shard)
         if counts is None:
             with contextlib.ExitStack() as stack:

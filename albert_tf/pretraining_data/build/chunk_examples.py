@@ -35,15 +35,16 @@ class BuilderOptions:
         masking: "dynamic" leaves training examples unmasked for the input pipeline; "static" masks them here.
         packing: How sentences become examples, one of `PACKINGS`.
         objective: What is learnt from them where nobody says otherwise; None for the packing's default.
-        sentence_splitter: How lines are split into sentences; see `make_sentence_splitter`.
+        sentence_splitter: How lines are split into sentences: "none", "rule" or "kiwi".
         deduplicate: Leave out documents whose text has been read before.
         dupe_factor: How many times each training document is cut anew.
         short_seq_prob: Share of examples with a random shorter length.
         sources: The languages that are read, each once: names, or for tables of pairs two of them, joined by +; empty
             where nothing says what language a text is in.
-        names_sha256: Hash of the names that masking takes whole; see `NameList`. Empty for none.
+        names_sha256: Hash of the names that masking takes whole. Empty for none.
         num_names: How many of them the vocabulary can spell.
-        held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
+        held_out_fraction: Share of documents kept out of training; their examples are made once, and masked here if
+            the packing masks at all.
         random_seed: Seed of every draw.
     """
 
@@ -68,19 +69,17 @@ class BuilderOptions:
         return bool(self.names_sha256)
 
     def to_dict(self) -> dict:
-        """Returns the options by name, as manifests and builds that are not finished hold them."""
+        """Returns the options by name, as manifests and unfinished builds hold them."""
         return {**dataclasses.asdict(self), "masking_options": written_masking_options(self.masking_options)}
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
-    """Counts what was out of the ordinary in a chunk."""
+    """Adds up the bad and long lines, long documents and undivided files of a chunk."""
     for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
         counts[name] += getattr(chunk, f"num_{name}")
 
 
 class ExampleMaker:
-    """Makes examples."""
-
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions, names: NameList | None = None):
         self._tokenizer, self._options = tokenizer, options
         self._mention_marks = names and MentionMarks(names, tokenizer)
@@ -90,12 +89,10 @@ class ExampleMaker:
 
     @classmethod
     def load(cls, folder: str, options: BuilderOptions) -> "ExampleMaker":
-        """Returns one with the tokenizer and the names, if there are any, of a build's work folder."""
         tokenizer = load_tokenizer(folder)
         return cls(tokenizer, options, load_names(folder, tokenizer))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
-        """Returns the examples of each split, and what was counted."""
         counts = collections.Counter()
         is_of_pairs = len(languages_of(documents.source)) == 2
         packing = self._packing if is_of_pairs else self._packing.of_one_language()
@@ -198,8 +195,7 @@ class ExampleMaker:
 def _next_border(choices, begin, size, side, longest):
     """Returns where to cut a long sentence that is left from `begin` on: inside of a word where none begins in reach.
 
-    `choices` are int64, where it may be cut, and its end, the best places first (`Text.places_to_cut`); `size` and
-    `side` are as `Packing.part_of_long_sentence` says.
+    Each of `choices` is the int64 places to cut at, and the sentence's end; the best come first.
     """
     tries = [(places, size, side) for places in choices]
     if len(choices) > 1:  # rather a smaller part than a mention in two
@@ -220,12 +216,10 @@ def _keys_of_source(keys, number, num_sources):
 
 
 def _characters_of_pieces(texts, borders):
-    """Returns how many characters each piece stands for, int32; added up over a text it is the length of the text.
-
-    Hangul counts as composed, as where texts are scored: a syllable is one character however the file spells it.
-    """
+    """Returns how many characters each piece stands for, int32; over a text they add up to its length."""
     sizes = np.diff(borders)
     number = np.arange(borders[-1]) - np.repeat(borders[:-1], sizes)
+    # Composed, as where texts are scored: a syllable is one character however the file spells it.
     lengths = np.array([len(unicodedata.normalize("NFC", text)) for text in texts], np.int64)
     length, size = np.repeat(lengths, sizes), np.repeat(sizes, sizes)
     return (length * (number + 1) // size - length * number // size).astype(np.int32)

@@ -37,12 +37,11 @@ class Examples:
 
     @property
     def ids(self) -> np.ndarray:
-        """int32 [P], the ids alone."""
+        """int32 [P], without marks."""
         return (self.pieces & ~(_WORD_START | _IN_MENTION)).astype(np.int32)
 
     @classmethod
     def concatenate(cls, parts: list["Examples"]) -> "Examples":
-        """Returns the examples of all parts, one part after the other."""
         if not parts:
             return cls(*(np.zeros(0, dtype) for dtype in COLUMN_DTYPES))
         return cls(*map(np.concatenate, zip(*(part.columns() for part in parts))))
@@ -62,8 +61,7 @@ class Examples:
         """Collects the pieces of examples of one source of text.
 
         Segments are int64 [N, 4], begin and end of the first and of the second; labels are [N] and keys uint64 [N]. The
-        text is int32 ids, bool where words start, and maybe int32 how many characters each piece stands for, and int8
-        what it is to mentions of entities, as `Text` has it.
+        arrays from `ids` to `mentions` are those of `Text`.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
@@ -87,12 +85,10 @@ class Examples:
         return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), characters, sources, pieces)
 
     def columns(self) -> tuple[np.ndarray, ...]:
-        """Returns the attributes in their order."""
         lengths = self.first_lengths, self.second_lengths
         return self.keys, *lengths, self.labels, self.num_characters, self.sources, self.pieces
 
     def sorted_by_key(self) -> "Examples":
-        """Returns the same examples in the order of their keys."""
         order = np.argsort(self.keys, kind="stable")
         begins = np.cumsum(self.lengths) - self.lengths
         pieces = self.pieces[ranges(begins[order], self.lengths[order])]
@@ -120,8 +116,7 @@ class Examples:
     ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads: int32 [N, max_seq_length] `records.SEQUENCE_FEATURES`.
 
-        With `tells_mentions`, `MENTIONS_FEATURE` is 1 where a piece lies in a mention of an entity. Without separators,
-        there is no second segment.
+        With `tells_mentions`, `MENTIONS_FEATURE` is added. Without separators, there is no second segment.
         """
         rows, positions = np.arange(len(self)), np.arange(max_seq_length)
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands

@@ -1,4 +1,4 @@
-"""The end of a build: it checks what was counted, writes the manifest, and moves the shards into place."""
+"""The end of a build: it checks the counts, writes the manifest, and moves the shards into place."""
 
 import collections
 import os
@@ -49,8 +49,7 @@ def publish(
 ) -> dict:
     """Moves the shards to their places, deletes earlier ones and the work folder, and returns the manifest.
 
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture. What was counted is of the
-    corpus, and of each shard of each split.
+    While old and new shards lie side by side, no manifest vouches for them.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))
@@ -103,7 +102,7 @@ def _make_manifest(reader, tokenizer, options, work, counts, shards, shard_count
 def check_counts(
     reader: CorpusReader, options: BuilderOptions, counts: collections.Counter, examples_per_shard: dict[str, list[int]]
 ) -> None:
-    """Checks that there is an example for every shard; a BadCorpusError says what the corpus lacks."""
+    """Raises BadCorpusError unless there is an example for every shard; it says what the corpus lacks."""
     if not counts["sentences"]:
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
@@ -123,7 +122,7 @@ def check_counts(
 
 
 def _check_languages(sources, split, numbers):
-    """Raises BadCorpusError if there are too few examples of a language for its shards; the message names it."""
+    """Raises BadCorpusError, which names the language, if there are too few examples of one for its shards."""
     if len(sources) < 2 or split != TRAIN:
         return
     for name, of_source in zip(sources, np.array_split(numbers, len(sources))):
@@ -144,9 +143,9 @@ def describe_finished(
     held_out_paths: list[str],
     is_anew: bool = False,
 ) -> str | None:
-    """Returns what says that the shards that this input and these options give are there; None if nothing does.
+    """Returns a sentence if the shards that this input and these options give are there already, else None.
 
-    An InputError if only the text is another, or a shard isn't what the manifest lists, and it is not to be made anew.
+    Raises InputError if only the text is another, or a shard isn't the one in the manifest, unless `is_anew`.
     """
     manifest = read_manifest(path)
     listed = {split: found.get("files") for split, found in manifest.get("splits", {}).items()}
@@ -167,7 +166,7 @@ def describe_finished(
 
 
 def _sources_of(reader, options):
-    """Returns what the manifest says of the languages of the files, nothing where nobody said them."""
+    """Returns the manifest's entry for the languages of the files; empty where none are named."""
     return {_INPUT_SOURCES: list(map(reader.source_of, range(len(reader.paths))))} if options.sources else {}
 
 

@@ -19,26 +19,22 @@ _NAMES_FILE = "names.txt"
 
 
 def save_names(names: NameList | None, folder: str) -> None:
-    """Writes names, if there are any, to the work folder of a build, where its workers find them."""
     if names is not None:
         write_text(os.path.join(folder, _NAMES_FILE), "".join(f"{name}\n" for name in names.names))
 
 
 def load_names(folder: str, tokenizer: Tokenizer) -> NameList | None:
-    """Returns what `save_names` wrote."""
     path = os.path.join(folder, _NAMES_FILE)
     return read_names(path, tokenizer) if tf.io.gfile.exists(path) else None
 
 
 class MentionMarks:
-    """Marks mentions of names, which the tokenizer has cut into pieces."""
-
     def __init__(self, names: NameList, tokenizer: Tokenizer):
         self._trie, self._sizes = build_trie(names.pieces, tokenizer.starts_word)
         self._between = tokenizer.vocabulary.id_of(SEP)
 
     def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
-        """Returns what each piece is to mentions, int8 [P], as `Text` has it; the borders are of sentences, int64."""
+        """Returns `Text.mentions`, int8 [P]; the borders are of sentences, int64."""
         # As one row, in which no name goes on across what stands between sentences.
         places = np.arange(len(ids)) + np.repeat(np.arange(len(borders) - 1), np.diff(borders))
         row = np.full(len(ids) + len(borders), self._between, np.int32)

@@ -21,8 +21,6 @@ _EXAMPLES_PER_BATCH = 1024
 
 
 class ShardWriter:
-    """Writes shards."""
-
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._options, self._packing = options, find_packing(options.packing)
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
@@ -38,13 +36,12 @@ class ShardWriter:
 
     @classmethod
     def load(cls, folder: str, options: BuilderOptions) -> "ShardWriter":
-        """Returns one with the tokenizer of a build's work folder."""
         return cls(load_tokenizer(folder), options)
 
     def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
         """Writes a shard under a temporary name, then renames it; its number keys the draws of its masks.
 
-        Every key of a part is less than those of the next. Returns what was counted: numbers, `sha256` of the file, and
+        Every key of a part must be less than those of the next. Returns counts, `sha256` of the file, and
         `piece_counts` [vocab_size] if the shard is static or held out.
         """
         is_static = is_static_split(split, self._options)
@@ -98,7 +95,6 @@ class ShardWriter:
 
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
-    """Whether the examples of a split are masked when they are written."""
     return find_packing(options.packing).masks_pieces and (split == HELD_OUT or options.masking == "static")
 
 

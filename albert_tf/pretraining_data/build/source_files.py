@@ -1,4 +1,4 @@
-"""The corpus of texts in several languages: which file is in which, and tables of texts and their translations."""
+"""A corpus in several languages: which file is in which, and tables of texts and their translations."""
 
 import collections
 import collections.abc
@@ -21,27 +21,22 @@ _BAD_ROWS_OF_FILE = 10
 
 @dataclasses.dataclass
 class SourceReader(CorpusReader):
-    """Reads files, each in a language, or of a table of pairs in two, joined by +, which name its columns."""
+    """Reads files that are each in one language, or tables of pairs in two, joined by +, which name its columns."""
 
     sources: list[str] = dataclasses.field(default_factory=list)
 
     def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
-        """Yields the chunks of a file, of a table with the two texts of each pair as a document."""
         names = languages_of(self.sources[file_index])
         if len(names) == 1:
             return super().chunks(file_index)
         return chunks_of(PairFile(self.paths[file_index], names, self.on_bad_text), file_index)
 
     def source_of(self, file_index: int) -> str:
-        """Returns the language or languages of a file."""
         return self.sources[file_index]
 
 
 class PairFile:
-    """A table of texts and their translations in two columns, to be read once: it gives what a `CorpusFile` gives.
-
-    A row can't be mended, and so `on_bad_text=replace` skips it.
-    """
+    """A table of texts and their translations, read once like a `CorpusFile`; a bad row is skipped, never mended."""
 
     is_text = False
 
@@ -50,10 +45,7 @@ class PairFile:
         self.counts, self.position, self.stored = collections.Counter(), 0, None
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
-        """Yields the two texts of each pair, and an empty line.
-
-        A BadCorpusError if the table lacks a column, a row is bad and `on_bad_text` is "fail", or most rows are.
-        """
+        """Yields the two texts of each pair, and an empty line; BadCorpusError for a missing column or bad rows."""
         with reading(self._path) as file:
             self.stored = HashedFile(file)
             while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
@@ -92,7 +84,7 @@ class PairFile:
             raise BadCorpusError(str(error)) from error
 
     def _texts_of(self, row, place):
-        """Returns the texts of a row, or None and what is wrong with it."""
+        """Returns the texts of a row and None, or None and what is wrong with it."""
         if row.error:
             return None, row.error
         texts = []
@@ -109,10 +101,10 @@ class PairFile:
 
 
 def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
-    """Returns the files that `input_file` names, and the language or languages that `languages` says of each.
+    """Returns the files that `input_file` names, and the language or languages of each.
 
-    None are said of tables of pairs, whose header names the languages. An InputError if there are not as many languages
-    as paths or globs, a file has two, or a table has other columns.
+    Without `languages`, the file is a table of pairs, whose header names them. Raises InputError if there are more or
+    fewer than paths or globs, a file has two, or a table has other columns.
     """
     if not languages:
         paths = find_corpus_files(patterns, "input_file")
@@ -137,7 +129,7 @@ def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -
 
 
 def refuse_tables(paths: list[str]) -> None:
-    """Raises InputError if one of the files to be read as text is a table by the end of its name."""
+    """Raises InputError if one of the files to be read as text has the name of a table."""
     for path in paths:
         if _is_table(path):
             raise InputError(
@@ -162,7 +154,7 @@ def _is_table(path):
 
 
 def _columns_of(path):
-    """Returns the columns of a table that has two; of JSON lines those of the first object."""
+    """Returns the two columns of a table; of JSON lines those of the first object."""
     table = RowFile(path)
     columns = table.columns
     if columns is None:

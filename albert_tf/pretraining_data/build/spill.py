@@ -1,9 +1,9 @@
 """Files between the two passes: examples in the order of their random keys.
 
 The range of keys is divided into buckets of equal width, and a file begins with where each bucket's examples and pieces
-begin. So a shard, which is a range of buckets, is read from every file in one stretch, and what is in memory at once
-doesn't grow with the corpus. Bucket follows bucket, each with its examples and then their pieces, so that a file can be
-written from its beginning to its end: not every file system lets a writer go back.
+begin. So a shard, which is a range of buckets, is read from every file in one stretch, and the memory in use doesn't
+grow with the corpus. Bucket follows bucket, each with its examples and then their pieces, so that a file can be written
+from its beginning to its end: not every file system lets a writer go back.
 
 Every shard reads from every spill file; with one file for each chunk of text, that would be chunks times shards. So
 small files are merged into fewer large ones, and the number of opened files grows only with the corpus.
@@ -41,12 +41,11 @@ _OPENS_PER_CHUNK = 8
 
 
 def num_buckets(num_shards: int) -> int:
-    """Returns how many buckets there are: about a thousand, a whole number of them a shard."""
+    """Returns the number of buckets: about a thousand, a whole number of them a shard."""
     return num_shards * max(1, _BUCKETS_OF_ONE_SHARD // num_shards)
 
 
 def write_spill(path: str, examples: Examples, buckets: int) -> None:
-    """Writes examples, sorted by key."""
     examples = examples.sorted_by_key()
     borders = np.append(np.searchsorted(examples.keys, _first_keys(buckets)), len(examples)).astype(np.int64)
     piece_borders = _piece_borders(examples, borders)
@@ -55,7 +54,7 @@ def write_spill(path: str, examples: Examples, buckets: int) -> None:
 
 
 class SpillReader:
-    """Reads from a spill file of so many buckets; a context manager that keeps it open.
+    """Reads from a spill file of so many buckets, and keeps it open as a context manager.
 
     `borders`, int64 [buckets + 1], are the number of examples before each bucket, `piece_borders` that of pieces.
     """
@@ -85,7 +84,7 @@ class SpillReader:
 
 
 def pack_buckets(examples: Examples, borders: np.ndarray) -> bytes:
-    """Returns what a spill file holds of buckets that begin at int64 borders in `examples`, which are sorted by key."""
+    """Returns the bytes of buckets that begin at int64 borders in `examples`, which are sorted by key."""
     rows = np.empty(len(examples), _ROW)
     for name, column in zip(_ROW.names, examples.columns()):
         rows[name] = column
@@ -118,10 +117,7 @@ def group_runs(runs: list[str], num_chunks: int, num_shards: int) -> list[list[s
 
 
 def merge_spills(sources: list[str], target: str, buckets: int) -> None:
-    """Writes the examples of several spill files into one, under a temporary name first.
-
-    Of examples with the same key, those of the earlier file come first.
-    """
+    """Writes the examples of several spill files into one; of equal keys, those of the earlier file come first."""
     with contextlib.ExitStack() as stack:
         readers = [stack.enter_context(SpillReader(path, buckets)) for path in sources]
         borders = sum(reader.borders for reader in readers)

@@ -1,8 +1,8 @@
-"""What a build begins with and has done so far, on disk, so that a killed build can be resumed.
+"""The state of a build on disk, so that a killed build can be resumed.
 
 The folder lies beside the shards. It holds the plan (flags and input files), spill files, finished shards that wait for
 the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole. A
-chunk's also tells, as one of each file of the corpus does, what text was read.
+chunk's counts, and a file for each finished file of the corpus, also say which text was read.
 """
 
 import collections.abc
@@ -54,10 +54,9 @@ def open_work_folder(
 ) -> collections.abc.Iterator[tuple["WorkFolder", BuilderOptions, dict[str, list[str]]]]:
     """Checks what can be checked before any work, and opens the work folder of a build, with the tokenizer in it.
 
-    Arguments as for `builder.build`; neither the local builder nor another engine can go on with the other's files.
-    Yields the folder; the options, without held-out documents if there are no shards for them; and the paths of the
-    shards of each split. Errors of the build that happen inside say how to go on; after a BadCorpusError the folder is
-    removed.
+    Arguments as for `builder.build`; no engine can go on with the files of another. Yields the folder; the options,
+    without held-out documents if there are no shards for them; and the paths of the shards of each split. Errors of the
+    build that happen inside say how to go on; after a BadCorpusError the folder is removed.
     """
     options.masking_options.with_tokens_of(tokenizer.vocabulary)
     _check_mentions(options, names)
@@ -89,7 +88,6 @@ def open_work_folder(
 
 
 def _check_mentions(options, names):
-    """Checks that mentions of entities can be masked whole, by what the options say."""
     if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
         raise InputError(
             "`names_sha256` and `num_names` belong to other names than those given as `names`; use all three of "
@@ -108,7 +106,8 @@ def _check_mentions(options, names):
 class WorkFolder:
     """The folder of one build, whose plan, written as JSON, is what makes two builds the same.
 
-    An InputError if a build is there that is not to be resumed, or one with another plan.
+    Raises InputError if a build is there that is not to be resumed, or one with another plan. Methods that read counts
+    return None where they are not written yet.
     """
 
     def __init__(self, output_folder: str, plan: dict, resume: bool):
@@ -124,7 +123,6 @@ class WorkFolder:
             write_json(plan_path, plan)
 
     def spill_path(self, run: str, split: str) -> str:
-        """Returns where the examples of a run are kept, which `chunk_run` or whoever merges runs has named."""
         return os.path.join(self.path, f"{run}.{split}.examples")
 
     def is_merged(self, run: str, split: str) -> bool:
@@ -132,7 +130,7 @@ class WorkFolder:
         return self._read(f"{run}.{split}") is not None
 
     def finish_merge(self, run: str, split: str, sources: list[str]) -> None:
-        """Says that a run holds the examples of others, and deletes these."""
+        """Records that a run holds the examples of others, and deletes these."""
         if not self.is_merged(run, split):
             self._write(f"{run}.{split}", {"sources": sources})
         for source in sources:
@@ -140,20 +138,18 @@ class WorkFolder:
                 tf.io.gfile.remove(self.spill_path(source, split))
 
     def shard_path(self, split: str, shard: int) -> str:
-        """Returns where a finished shard waits for the others."""
         return os.path.join(self.path, f"{split}-{shard:05d}.tfrecord")
 
     def chunk_counts(self, chunk_id: tuple[int, int]) -> dict | None:
-        """Returns what was counted in a chunk, None if its examples are not there yet."""
         record = self._read(chunk_run(chunk_id))
         return record and record["counts"]
 
     def write_chunk_counts(self, chunk_id: tuple[int, int], counts: dict, start: FileStart) -> None:
-        """Says that the examples of a chunk are there, and what of its file the chunk comes from."""
+        """Records that the examples of a chunk are written, and which beginning of its file was read by then."""
         self._write(chunk_run(chunk_id), {"counts": counts, "start": start})
 
     def finish_input(self, file_index: int, path: str, file_start: FileStart) -> None:
-        """Notes what all of a file of the corpus is; an InputError if it was another before."""
+        """Records the whole of a file of the corpus; raises InputError if it was another before."""
         before = self.input_file(file_index)
         if before is None:
             self._write(f"input-{file_index:05d}", {"start": file_start})
@@ -161,11 +157,11 @@ class WorkFolder:
             raise self._other_text(path)
 
     def input_file(self, file_index: int) -> FileStart | None:
-        """Returns what all of a file of the corpus is, None if it was not read to its end yet."""
+        """Returns the whole of a file of the corpus, None if it was not read to its end yet."""
         return self._read_start(f"input-{file_index:05d}")
 
     def check_inputs(self, paths: list[str]) -> None:
-        """Checks that the files of the corpus still hold what was read of them, as far as it was."""
+        """Checks that the files of the corpus are the same as before, as far as they were read."""
         # Of every file the last record: of its last chunk, or of the whole.
         names = sorted(tf.io.gfile.listdir(self.path))
         records = {int(found[1]): found[0] for found in map(_OF_INPUT.match, names) if found}
@@ -179,27 +175,22 @@ class WorkFolder:
         progress.finish()
 
     def corpus_counts(self) -> dict | None:
-        """Returns what was counted in the whole corpus, None if it was not read to its end yet."""
         return self._read("corpus")
 
     def write_corpus_counts(self, counts: dict) -> None:
-        """Says that the examples of every chunk are there."""
         self._write("corpus", counts)
 
     def shard_counts(self, split: str, shard: int) -> dict | None:
-        """Returns what was counted in a shard, None if it is not finished yet."""
         return self._read(f"{split}-{shard:05d}")
 
     def write_shard_counts(self, split: str, shard: int, counts: dict) -> None:
-        """Says that a shard is finished."""
         self._write(f"{split}-{shard:05d}", counts)
 
     def write_error(self, file_index: int, error: InputError) -> None:
-        """Leaves an error of a file of the corpus for `take_errors`."""
         self._write(f"{_ERROR}{file_index:05d}", {"message": str(error), "is_final": isinstance(error, BadCorpusError)})
 
     def take_errors(self) -> list[dict]:
-        """Returns what was left by `write_error`, by file, and deletes it: a later run may fail for another reason."""
+        """Returns and deletes the errors, by file: a later run may fail for another reason."""
         names = [name.removesuffix(".json") for name in sorted(tf.io.gfile.listdir(self.path)) if _OF_ERROR.match(name)]
         errors = list(map(self._read, names))
         for name in names:
@@ -244,7 +235,6 @@ class WorkFolder:
 
 
 def chunk_run(chunk_id: tuple[int, int]) -> str:
-    """Returns the name of the run that holds the examples of a chunk."""
     return "chunk-{:05d}-{:06d}".format(*chunk_id)
 
 

@@ -21,10 +21,10 @@ _FIRST_IMPORT = "albert_tf.pretraining_data.build.interruptible_start"
 class WorkerPool:
     """Runs methods of an object of which every process has its own, made by `make_state`.
 
-    With one worker there is no other process: the tasks run here. As a context manager, it ends its processes when it
-    is left, in the middle of a task if need be: no task may depend on being finished. Processes start at once if
-    TensorFlow has not been used yet, only imported. What makes the object, and what its methods take and return, must
-    be importable by name.
+    With one worker there is no other process: the tasks run here. The pool is a context manager, which kills its
+    processes when it is left, in the middle of a task if need be: no task may depend on being finished. Processes start
+    at once if TensorFlow has not been used yet, only imported. `make_state`, and the arguments and results of the
+    methods, must be importable by name.
 
     This process has no thread and no lock of its own, so an interrupt never has to wait.
     """
@@ -52,7 +52,7 @@ class WorkerPool:
     def map(self, method: str, tasks: collections.abc.Iterable[tuple]) -> collections.abc.Iterator:
         """Yields what the method returns for each task's arguments, in the order of the tasks.
 
-        Tasks are drawn only a few ahead of the workers. One map is read to its end before the next begins. A
+        Tasks are drawn only a few ahead of the workers. One map must be read to its end before the next begins. Raises
         ChildProcessError if a worker process was killed.
         """
         if not self._processes:
@@ -103,7 +103,6 @@ class WorkerPool:
         return answers.pop(number).result()
 
     def _exchange(self, waiting, answers, timeout):
-        """Receives results, and sends tasks to idle workers."""
         for connection in multiprocessing.connection.wait(self._busy, timeout):
             with _naming_a_killed_worker():
                 number, answer = connection.recv()
@@ -124,7 +123,7 @@ class WorkerPool:
 
 
 class _Answer:
-    """What a function has returned or raised in a worker process."""
+    """The result or error of a function in a worker process."""
 
     def __init__(self, function, *arguments):
         self._result = self._error = self._traceback = None
@@ -134,7 +133,6 @@ class _Answer:
             self._error, self._traceback = error, traceback.format_exc()
 
     def result(self):
-        """Returns it, or raises it."""
         if self._error is not None:
             raise self._error from RuntimeError(f"in a worker process:\n{self._traceback}")
         return self._result
@@ -152,11 +150,7 @@ def _is_unused():
 
 
 def _start_fork_server(context, module):
-    """Starts a process that can be forked in place of this one, because TensorFlow's threads don't survive a fork.
-
-    It has imported TensorFlow and not used it: its children start at once and share what the import has put into
-    memory.
-    """
+    """Starts a process to fork in place of this one: it has imported TensorFlow, but no threads of it run."""
     context.set_forkserver_preload([_FIRST_IMPORT, module])
     multiprocessing.resource_tracker.ensure_running()  # separately, because it unblocks interrupts when it returns
     with _blocked_interrupts():

@@ -24,11 +24,7 @@ DEFAULT_PACKING = Order.name
 
 
 def find_packing(name: str, source: str = "packing") -> Packing:
-    """Returns a packing by its name; errors begin with `source`, which names it.
-
-    Raises:
-        InputError: There is none of that name.
-    """
+    """Returns a packing by its name; raises InputError, which begins with `source`, if there is none of that name."""
     if name not in PACKINGS:
         raise InputError(f"{source}: there is no packing {shorten(name)}; use one of {', '.join(PACKINGS)}")
     return PACKINGS[name]

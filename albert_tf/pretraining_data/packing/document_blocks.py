@@ -2,8 +2,7 @@
 
 Each document is [CLS], its pieces, [SEP]: the first piece is predicted from [CLS], and [SEP] from the last one. A block
 is cut where it is full, wherever that is, so that few are padded: the last of a chunk of text, and by one place those
-that would end in a [CLS]. Where it begins inside a document, [CLS] stands before the rest. No piece is lost, and none
-is there twice.
+that would end in a [CLS]. Where it begins inside a document, [CLS] stands before the rest. Every piece is in one block.
 """
 
 import types
@@ -40,7 +39,7 @@ class DocumentBlocks(Packing):
         return Text(documents, *map(np.concatenate, (ids, starts, num_characters)))
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Cuts blocks that are full; with `short_seq_prob` a shorter one is followed by what it left."""
+        """Cuts full blocks; with `short_seq_prob`, a shorter one is followed by the rest of it."""
         draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
         document_begins = {int(begin) for begin, _ in text.documents}
         begin = 0

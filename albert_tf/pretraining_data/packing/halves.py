@@ -15,7 +15,7 @@ _NUM_SEPARATORS = 2  # of a sentence
 
 
 def max_cut_sentences(max_seq_length: int) -> int:
-    """Returns how many sentences an example can hold: each has two [SEP], and before the first is [CLS]."""
+    """Returns how many sentences fit an example: each has two [SEP], and [CLS] comes first."""
     return max(1, (max_seq_length - 1) // (SHORTEST_CUT_SENTENCE + _NUM_SEPARATORS))
 
 
@@ -33,12 +33,11 @@ class Halves(Packing):
     )
 
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
-        """Cuts every sentence of at least `SHORTEST_CUT_SENTENCE` pieces where a word begins, at a random one.
+        """Cuts sentences in two at a random beginning of a word, and joins all documents, with a [SEP] after each half.
 
         A word inside of a mention is taken only where no other begins far enough from both ends of the sentence. A
-        shorter sentence stays in front of the next one of its document that is long enough, and goes into its first
-        half; it is left out where there is none, or no room. Returns all documents as one, with a [SEP] after each
-        half.
+        sentence of fewer than `SHORTEST_CUT_SENTENCE` pieces goes into the first half of the next long one of its
+        document, if it fits.
         """
         begins, last_begins, ends = _join_short_sentences(text.documents, max_num_pieces - _NUM_SEPARATORS)
         cuts = _draw_cuts(last_begins, ends, text.places_to_cut(), generator)

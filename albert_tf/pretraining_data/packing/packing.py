@@ -1,4 +1,4 @@
-"""The seam between text and examples: how sentences and documents are packed into them."""
+"""How sentences and documents are packed into examples: the interface."""
 
 import bisect
 import collections.abc
@@ -13,7 +13,7 @@ BEGINS_MENTION, IN_MENTION, AFTER_MENTION = 1, 2, 3
 
 
 class Text(typing.NamedTuple):
-    """What examples are cut from.
+    """Sentences and documents, from which examples are cut.
 
     Attributes:
         documents: int64 [sentences + 1] each, the borders of a document's sentences, counted in pieces: sentence i is
@@ -22,8 +22,8 @@ class Text(typing.NamedTuple):
         word_starts: bool, where its words start.
         num_characters: int32, how many characters of the text as given, Hangul composed, each piece stands for; None
             where the packing doesn't declare that.
-        mentions: int8, what each piece is to the mentions of entities: 0 for nothing, else one of `BEGINS_MENTION`,
-            `IN_MENTION` and `AFTER_MENTION`; None where no mentions are looked for.
+        mentions: int8, how each piece stands to a mention of an entity: `BEGINS_MENTION`, `IN_MENTION`,
+            `AFTER_MENTION` or 0; None where no mentions are looked for.
     """
 
     documents: list[np.ndarray]
@@ -37,9 +37,9 @@ class Text(typing.NamedTuple):
         return np.zeros_like(self.ids[places], np.int8) if self.mentions is None else self.mentions[places]
 
     def places_to_cut(self) -> list[np.ndarray]:
-        """Returns where it may be cut in two, the best places first: bool for each piece, whether it may begin a part.
+        """Returns which pieces may begin a part if the text is cut in two, as bool arrays, the best places first.
 
-        That is where words start; if mentions are looked for, rather where one starts that is not inside of a mention.
+        A word starts there; at the best places, no mention goes on.
         """
         if self.mentions is None:
             return [self.word_starts]
@@ -49,7 +49,7 @@ class Text(typing.NamedTuple):
 class Segments(typing.NamedTuple):
     """One example: pieces first_begin up to first_end, then second_begin up to second_end, in the order of the model.
 
-    The second segment may be empty. `label` is 1 if the second segment is not what follows the first.
+    The second segment may be empty. `label` is 1 if it doesn't follow the first in the text.
     """
 
     first_begin: int
@@ -66,24 +66,23 @@ class Packing:
     one implements `arrange` or `make_segments` and adds a line to `PACKINGS`.
 
     Attributes:
-        name: What flags and manifests call it.
-        name_in_identity: What the identity of data calls it, where that is not its name: runs have written it down.
+        name: Its name in flags and manifests.
+        name_in_identity: Its name in the identity of data, if it is another: runs have written it down.
         summary: What an example is, for people.
         features: Features of its records besides ids, mask, segments and borders of words: the length of each, None for
             one number a piece. The manifest declares them, and readers check them. The builder fills
             `LABEL_FEATURE` and `CHARACTERS_FEATURE`, and `further_features` the others.
         num_special_tokens: [CLS] and [SEP] that an example holds besides its pieces.
         adds_separators: Whether each segment gets a [SEP] at its end.
-        masks_pieces: Whether what is learnt are masked pieces, so that held-out examples are masked when they are made;
-            otherwise every piece is predicted, [CLS] alone is not, and what masks pieces besides does so when it reads.
+        masks_pieces: Whether masked pieces are learnt, so that held-out examples are masked when they are made;
+            otherwise every piece but [CLS] is predicted, and an objective that masks does so when it reads.
         default_short_seq_prob: Share of examples with a random shorter target where nobody says it.
         separators_of_sentence: How many [SEP] `arrange` adds to each sentence.
-        may_end_with_separator: Whether the last piece of a segment may be one, which is left out then: an example gets
-            a [SEP] at its end anyway.
+        may_end_with_separator: Whether the last piece of a segment may be a [SEP], which is left out then: an example
+            gets one at its end anyway.
         label_meanings: What the labels 0 and 1 of an example mean; empty where they mean nothing.
         segments_alternate: Whether every [SEP] ends a segment, and 0 and 1 alternate; otherwise there are at most two.
-        takes_pairs: Whether it packs tables of a text and its translation, which no other packing knows; a document of
-            these has the two as its sentences.
+        takes_pairs: Whether it packs tables of a text and its translation, as documents with these two sentences.
         counted_of_corpus: What `select` counts.
         what_it_needs: What a corpus lacks that gives no example, and what to do.
     """
@@ -109,27 +108,18 @@ class Packing:
         return max_seq_length - self.num_special_tokens
 
     def part_of_long_sentence(self, longest: int) -> tuple[int, str]:
-        """Returns how a sentence that fits in no example is cut, between words.
+        """Returns how a sentence of more than `longest` pieces, which fits in no example, is cut between words.
 
-        Args:
-            longest: Most pieces of a sentence.
-
-        Returns:
-            The pieces of a part, and "left" for at least, or "right" for at most so many.
+        That is the pieces of a part, and "left" for at least, or "right" for at most so many.
         """
         return longest, "right"
 
     def of_one_language(self) -> "Packing":
-        """Returns how text is packed that is no table of pairs, where `takes_pairs`; by default as all text is."""
+        """Returns the packing of text that is no table of pairs, where this one takes pairs."""
         return self
 
     def select(self, documents: list[np.ndarray], max_num_pieces: int) -> tuple[list[np.ndarray], dict[str, int]]:
-        """Returns the documents that examples are made of, and what is counted of the others.
-
-        Args:
-            documents: As `Text` has them.
-            max_num_pieces: Room for pieces in an example.
-        """
+        """Returns the documents, as `Text` has them, that examples are made of, and counts of the others by name."""
         return documents, {}
 
     def arrange(self, text: Text, cls_id: int, sep_id: int, max_num_pieces: int, generator: random.Random) -> Text:
@@ -152,13 +142,13 @@ class Packing:
         generator: random.Random,
         inside_sentences: collections.abc.Set[int] = frozenset(),
     ) -> collections.abc.Iterator[Segments]:
-        """Cuts what `arrange` returned into examples; of one segment each, whole sentences, where nothing else is said.
+        """Cuts the text of `arrange` into examples; by default of one segment each, of whole sentences.
 
         Each example draws its own target length: `max_num_pieces`, or with `short_seq_prob` a uniform one from 2 up, so
         that the model also sees short input (original create_pretraining_data.py, which draws once a document).
 
         Args:
-            text: What `arrange` returned.
+            text: The text.
             max_num_pieces: Room for the pieces of an example.
             short_seq_prob: Share of examples with a random shorter target.
             generator: Source of every draw.
@@ -173,38 +163,29 @@ class Packing:
                 begin = end
 
     def further_features(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the features of records that `features` declares, but for those that the builder fills.
+        """Returns the declared features that the builder doesn't fill.
 
-        Args:
-            features: int32 [N, S], `records.SEQUENCE_FEATURES` of some examples, before any mask.
+        They are computed from int32 [N, S] `records.SEQUENCE_FEATURES` of some examples, before any mask.
         """
         return {}
 
     def count(self, features: dict[str, np.ndarray]) -> dict[str, int]:
-        """Returns what its statistics need of some examples; numbers that are added up over all of them.
-
-        Args:
-            features: int [N, ...], of the records.
-        """
+        """Returns counts of some examples, int [N, ...], which are added up for the statistics."""
         return {}
 
     def describe(self, counts: dict[str, int]) -> dict[str, float]:
-        """Returns what the manifest tells of a split besides, by name.
-
-        Args:
-            counts: The sums of what `count` returned, and "examples".
-        """
+        """Returns further entries of a split in the manifest, given the sums of `count` and "examples"."""
         return {}
 
     def tell(self, split: dict[str, typing.Any]) -> str:
-        """Returns what people are told of a split, given what the manifest says of it; "" for nothing."""
+        """Returns what people are told of a split, given its entry in the manifest; "" for nothing."""
         return ""
 
     def blind_accuracy(self, split: dict[str, typing.Any], batch_size: int) -> float | None:
-        """Returns how often a rule is right that reads no text, at what the second loss asks; None if nothing is asked.
+        """Returns how often a rule that reads no text answers the second loss rightly; None if nothing is asked.
 
         Args:
-            split: What the manifest says of the split.
+            split: The split's entry in the manifest.
             batch_size: Examples that are compared with one another.
         """
         return None
@@ -213,7 +194,6 @@ class Packing:
 def target_lengths(
     max_num_pieces: int, short_seq_prob: float, generator: random.Random
 ) -> collections.abc.Callable[[], int]:
-    """Returns a function that draws the target length of an example; see `Packing.make_segments`."""
 
     def draw():
         if generator.random() < short_seq_prob:

@@ -1,4 +1,4 @@
-"""Pairs of segments whose label is told by the words and by nothing else; `order` and `next` are such.
+"""Pairs of segments whose label is told by the words and by nothing else.
 
 Text is not the same in both directions: a title is shorter than what follows it, a question than its answer, and the
 last sentences of a document are a remainder. So a pair must not show how long sentences happened to be:
@@ -75,8 +75,6 @@ class Pairs(Packing, abc.ABC):
 
 
 class Document:
-    """A document to be cut into pairs."""
-
     def __init__(self, borders, inside_sentences):
         self.offset = int(borders[0])
         borders = borders - self.offset
@@ -121,7 +119,6 @@ def draw_lengths(document, begin, target, generator):
 
 
 def _along(document, make_pair):
-    """Yields the pairs of a document."""
     begin = rest = 0
     while begin < document.size:
         made = make_pair(document, begin)
@@ -166,10 +163,7 @@ class Order(Pairs):
 
 
 class Next(Pairs):
-    """Pairs of segments; label 1: the second is from another document, or elsewhere if there is no other.
-
-    BERT (Devlin et al. 2019), section 3.1.
-    """
+    """Pairs of segments; label 1 means a second one from another document (BERT; Devlin et al. 2019, section 3.1)."""
 
     name = "next"
     summary = "following or random segment (BERT)"
@@ -211,7 +205,7 @@ class _Elsewhere:
     def find(self, own, begin, end, length):
         """Returns a document other than `own`, and where a segment of it begins; twice None if it is too short.
 
-        If there is no other, a segment of the same document that lies outside `begin` up to `end`.
+        If there is no other, the segment is of the same document, outside `begin` up to `end`.
         """
         number = self._numbers[id(own)]
         own_begin, own_end = self._ends[number - 1] if number else 0, self._ends[number]

@@ -1,7 +1,7 @@
 """A text and its translation, side by side (XLM's TLM; Conneau and Lample 2019, section 3.3).
 
 Each pair is [CLS], the one text, [SEP], the other, [SEP]. Which of the two languages comes first is drawn, so that
-neither is known by its place. A pair that doesn't fit is left out, as in XLM: of texts that are cut, words are masked
+neither is known by its place. A pair that doesn't fit is left out, as in XLM: if texts were cut, words would be masked
 whose translation is not there. Text in one language is packed as RoBERTa's is.
 """
 

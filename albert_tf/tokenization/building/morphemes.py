@@ -21,12 +21,10 @@ _LIKE_NOUNS = {"XSN", "SN", "SL", "SH"}
 
 
 def has_kiwi() -> bool:
-    """Whether kiwipiepy is installed."""
     return importlib.util.find_spec("kiwipiepy") is not None
 
 
 def require_kiwi(morphemes: str) -> None:
-    """Raises InputError if kiwipiepy is needed for `morphemes` and missing."""
     if morphemes != "none" and not has_kiwi():
         raise InputError(
             f"`morphemes={morphemes}` needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "

@@ -1,4 +1,4 @@
-"""What a vocabulary makes of a text: unknown words, length of pieces, borders of josa, pieces that nothing uses."""
+"""A report on a vocabulary and a text: unknown words, length of pieces, borders of josa, pieces that nothing uses."""
 
 import collections.abc
 import itertools
@@ -34,8 +34,7 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
     """Encodes a text and returns numbers by name; raises InputError if it holds no words.
 
     Words are the tokenizer's: where punctuation is split, each mark is one. Averages leave unknown words out. The share
-    of josa borders (as kiwipiepy sees them) that are borders of pieces is None without kiwipiepy, and where there are
-    none.
+    of josa borders that are borders of pieces is None without kiwipiepy, and where there are none.
     """
     counts = _Counts(tokenizer)
     lines = iter(lines)
@@ -61,15 +60,12 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
 
 
 def format_table(name: str, report: dict) -> str:
-    """Returns a Markdown table of what `measure` found of the vocabulary of this name."""
     rows = [("", name), ("---", "---:")]
     rows += [(title, "-" if report[key] is None else form.format(report[key])) for key, title, form in _ROWS]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 class _Counts:
-    """Adds up what batches of sentences hold."""
-
     def __init__(self, tokenizer):
         self._tokenizer = tokenizer
         self._unknown_id = tokenizer.vocabulary.id_of(UNK)

@@ -1,4 +1,4 @@
-"""Giving a vocabulary pieces, first its [unused] slots, so that the ids of all others stay what they are."""
+"""Giving a vocabulary pieces, first in its [unused] slots, so that the ids of all others stay."""
 
 import re
 
@@ -12,12 +12,10 @@ _ANY_LETTER = "가"
 
 
 def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> KoreanWordPieceTokenizer:
-    """Returns a tokenizer with pieces in the place of its first [unused] slots, and behind all others.
+    """Returns a tokenizer with pieces in the place of its first [unused] slots, and the rest behind all others.
 
-    Its identity is another one, because text that holds such a piece has other ids from now on. A model takes it by
-    `init_checkpoint` of pre-training, which carries over what it knows (see `carry_pieces`). Pieces are spelled as in a
-    vocabulary file, with ## or _ where the scheme asks for it. Raises InputError if there are none, or one can't be a
-    piece.
+    It has another identity, and a model takes it by `init_checkpoint` of pre-training. Pieces are spelled as in a
+    vocabulary file, with ## or _ where the scheme asks for it. Raises InputError for none, or what can't be a piece.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:
@@ -34,7 +32,6 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
 
 
 def _reason_against(tokenizer, piece):
-    """Returns why something can't be a new piece, None if it can."""
     text = piece_text(piece, tokenizer.wordpiece_scheme)
     if is_reserved(piece):
         return "it is reserved"
@@ -51,7 +48,7 @@ def _reason_against(tokenizer, piece):
 
 
 def _words_around(tokenizer, piece, text):
-    """Returns the words of a text that the piece ought to match in."""
+    """Returns the words of a text in which the piece ought to match."""
     if tokenizer.wordpiece_scheme == "end_of_word":
         text = f"{text.removesuffix(END_OF_WORD)} {_ANY_LETTER}"
     elif piece.startswith(CONTINUATION_PREFIX):

@@ -56,13 +56,13 @@ def train_vocabulary(
 
     In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
     Every character of the alphabet is a piece at the start of a word and inside one, so a word is unknown only if it
-    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size, beyond
-    `num_unused`. The same counts and settings give the same vocabulary.
+    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
+    same counts and settings give the same vocabulary.
 
     Merges never cross a `BORDER` in a word, and pairs that occur less often than `min_frequency` are not merged. The
     alphabet is the `limit_alphabet` most frequent characters of the text, and those `required`. With `prune`, merges
-    are dropped that are only steps on the way to longer ones, so that the tokenizer uses them for no word of the text,
-    and the next ones taken instead. Raises InputError if there are no words, or `vocab_size` can't hold the alphabet.
+    that are only steps to longer ones, so that the tokenizer uses them for no word of the text, give way to the next
+    ones. Raises InputError if there are no words, or `vocab_size` can't hold the alphabet.
     """
     if not word_counts:
         raise InputError("the text contains no words to build a vocabulary from")
@@ -111,9 +111,8 @@ def _count_segments(word_counts, known):
 def _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency):
     """Returns up to `num_merges` pieces of two characters and more, the most frequent merge first.
 
-    In the continuation scheme a character at the start of a word and the same inside one are different symbols. They
-    are told apart by private-use characters rather than by the library's own prefix option, whose ids, and with them
-    the ties between merges, depend on the order of a hash table.
+    In the continuation scheme a character at the start of a word is another symbol than inside one. Private-use
+    characters mark them: with the library's own prefix option, ties depend on the order of a hash table.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -164,7 +163,6 @@ def _used_merges(word_counts, characters, wordpiece_scheme, learn, room):
 
 
 def _used_pieces(words, merges, characters, wordpiece_scheme):
-    """Returns those of the merges that greedy longest match uses."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *merges])
     engine = WordPiece(vocabulary, wordpiece_scheme)
     is_used = np.zeros(len(vocabulary), bool)

@@ -1,4 +1,4 @@
-"""Counting the words of a text of any size in bounded memory: what a vocabulary is learnt from."""
+"""Counting the words of a text of any size in bounded memory, to learn a vocabulary from."""
 
 import collections
 import collections.abc
@@ -18,10 +18,7 @@ _LINES_PER_BATCH = 8192
 def sample_numbers(
     lines: collections.abc.Iterable[str], max_lines: int, random_seed: int = 12345
 ) -> tuple[np.ndarray, int]:
-    """Draws a uniform sample of lines in one pass (reservoir sampling) and keeps their numbers only.
-
-    Returns int64 numbers of at most `max_lines` lines drawn, from 0 and ascending, and how many lines there are.
-    """
+    """Draws a uniform sample (reservoir sampling); returns its int64 line numbers, ascending, and the number of all."""
     random = np.random.default_rng(random_seed)
     reservoir = np.arange(max_lines)
     lines, total = iter(lines), 0
@@ -53,8 +50,7 @@ def count_words(
     """Counts the words of a text, normalised and split as a tokenizer of the settings will do it.
 
     Unless `morphemes` is "none", words hold `BORDER` where merges must not cross. With more than `max_different_words`,
-    the rarest so far are forgotten until half of them are left, and `report` is called with a line of text. Raises
-    InputError if `morphemes` needs a library that is not installed.
+    the rarest so far are forgotten until half as many are left, and `report` is called with a line of text.
     """
     splitter = KoreanWordPieceTokenizer(Vocabulary([UNK]), **tokenizer_settings)
     borders = None if morphemes == "none" else MorphemeBorders(morphemes)
@@ -77,10 +73,7 @@ def count_words(
 
 
 def join_counts(counts: list[collections.Counter], shares: list[float]) -> collections.Counter:
-    """Returns the words of several texts together, as if each were its share of all; the shares add up to 1.
-
-    The text that is more than its share counts as it is, and the others count more than once.
-    """
+    """Returns the words of several texts together, as if each were its share of all; the shares add up to 1."""
     factors = [share / text.total() for text, share in zip(counts, shares)]
     joined = collections.Counter()
     for text, factor in zip(counts, factors):

@@ -32,10 +32,7 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 
 
 class Engine(tf.Module):
-    """Encodes texts. Whoever saves a graph that uses it must keep it as an attribute.
-
-    Raises InputError, which names the source, if SentencePiece can't use the content, the bytes of a model.
-    """
+    """Encodes texts; whoever saves a graph that uses it must keep it as an attribute. InputError for a bad model."""
 
     def __init__(self, content: bytes, source: str):
         super().__init__()

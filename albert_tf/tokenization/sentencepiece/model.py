@@ -40,8 +40,6 @@ _MESSAGES = {
 
 
 class Piece(typing.NamedTuple):
-    """One piece of a model."""
-
     text: str  # what it matches, spaces as `SPACE_MARK`
     score: float  # its logarithmic probability
     type: int  # `NORMAL`, `UNKNOWN`, `CONTROL` or another
@@ -49,7 +47,7 @@ class Piece(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceModel:
-    """A model as its file holds it.
+    """A SentencePiece model, read from its file.
 
     Attributes:
         content: The bytes of the file.
@@ -78,7 +76,7 @@ class SentencePieceModel:
 
     @classmethod
     def from_bytes(cls, content: bytes, source: str = "the SentencePiece model") -> "SentencePieceModel":
-        """Reads what a file holds.
+        """Reads the bytes of a file.
 
         Raises:
             InputError: It is no such model.
@@ -98,7 +96,7 @@ class SentencePieceModel:
     def of_unigrams(
         cls, pieces: collections.abc.Iterable[Piece], normalizer: bytes, source: str
     ) -> "SentencePieceModel":
-        """Makes the model of unigrams whose parts another file holds.
+        """Makes a model of unigrams from pieces.
 
         Args:
             pieces: The pieces in the order of their ids.
@@ -119,8 +117,7 @@ class SentencePieceModel:
         """Returns the model with its pieces in another order, and so with other ids.
 
         Args:
-            texts: What the pieces are, in that order. One that the model lacks becomes a control piece, which no text
-                turns into.
+            texts: The pieces in that order. One that the model lacks becomes a control piece, which no text turns into.
             unknown: Which of them is the unknown piece.
 
         Raises:
@@ -154,10 +151,9 @@ class SentencePieceModel:
         return hashlib.sha256(self.content).hexdigest()
 
     def with_control_pieces(self, is_control: collections.abc.Callable[[str], bool]) -> bytes:
-        """Returns the bytes of a model in which some pieces are control pieces, which no text turns into.
+        """Returns the bytes of a model with control pieces, which no text turns into, where `is_control` says so.
 
-        Args:
-            is_control: Given the text of a piece, says whether it is to be one; the unknown piece stays what it is.
+        The unknown piece stays what it is.
         """
         model = _model_class().FromString(self.content)
         for piece, read in zip(model.pieces, self.pieces):
@@ -178,7 +174,6 @@ def _read_piece(piece):
 
 @functools.cache
 def _model_class():
-    """Returns the class of a model's messages."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _MESSAGES.items():
         declared = file.message_type.add(name=name)

@@ -1,4 +1,4 @@
-"""What is done to text before a SentencePiece model, which has a normaliser of its own, gets it.
+"""The normalisation of text before a SentencePiece model, which has a normaliser of its own, gets it.
 
 The steps are those of the original's `preprocess_text`, and of Hugging Face's ALBERT tokenizer: every run of spaces
 becomes one, none at the ends; `` and '' become a quotation mark; characters are taken apart (NFKD) and lose their
@@ -35,15 +35,13 @@ _PAIR_OF_MARKS = ".*(``|'').*"
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceOptions:
-    """Switches of the normalisation, each independent of the others."""
-
     lower_case: bool = True  # map letters to lower case
     strip_accents: bool = True  # take characters apart (NFKD), and drop combining marks
     normalize_quotes: bool = False  # make `` and '' a quotation mark
 
 
 class SentencePieceNormalizer:
-    """Normalises texts with TensorFlow ops; `lowers_first` lower-cases letters before all else, too, each by itself."""
+    """Normalises texts with TensorFlow ops; `lowers_first` first lower-cases letters, each by itself."""
 
     def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
         self._options, self._lowers_first = options, lowers_first and options.lower_case
@@ -51,7 +49,6 @@ class SentencePieceNormalizer:
         self._plain_text = f"([{kept}]+( [{kept}]+)*)?"
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns normalised texts, string [N]."""
         is_plain = tf.strings.regex_full_match(texts, self._plain_text)
         if self._options.normalize_quotes:
             is_plain &= ~tf.strings.regex_full_match(texts, _PAIR_OF_MARKS)
@@ -64,7 +61,7 @@ class SentencePieceNormalizer:
         )
 
     def characters(self, texts: tf.Tensor) -> Characters:
-        """Returns the characters of normalised texts, and which of the texts as given they stand for."""
+        """Returns the characters of normalised texts, and where they stand in the texts as given."""
         characters = characters_of(texts)
         if self._lowers_first:
             characters = replaced(characters, lower_case())
@@ -82,7 +79,6 @@ class SentencePieceNormalizer:
 
 
 def texts_of(characters: Characters, num_texts: tf.Tensor) -> tf.Tensor:
-    """Returns the texts that characters make, string [N]."""
     rows = tf.cast(characters.rows, tf.int64)
     ragged = tf.RaggedTensor.from_value_rowids(characters.codes, rows, tf.cast(num_texts, tf.int64))
     return tf.strings.unicode_encode(ragged, "UTF-8")

@@ -1,7 +1,7 @@
 """Pieces that end in a digit and a comma, cut before the comma.
 
 The original does this (`encode_pieces`), so that a number is spelled alike whether a comma follows it or not: where the
-model says `▁2010,` it makes `▁2010` and `,`. What is before the comma is encoded by itself.
+model says `▁2010,` it makes `▁2010` and `,`. The part before the comma is encoded by itself.
 """
 
 import itertools
@@ -20,7 +20,7 @@ _ALL = 1 << 20
 
 
 class NumberCommas:
-    """Cuts the pieces of encoded texts; what is before a comma is encoded by the engine."""
+    """Cuts the pieces of encoded texts; the engine encodes the part before a comma."""
 
     def __init__(self, vocabulary: SentencePieceVocabulary, engine: Engine):
         parts = [[(piece_id, 0, _ALL)] for piece_id in range(len(vocabulary))]
@@ -34,7 +34,7 @@ class NumberCommas:
         self._ids, self._begins, self._ends = np.array(list(itertools.chain.from_iterable(parts)), np.int32).T
 
     def split(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns ids int32 [N, (pieces)] with those of cut pieces in their place."""
+        """Returns ids int32 [N, (pieces)] with the parts of cut pieces in their place."""
 
         def split():
             places, _, splits = self._cut(ids.values, ids.row_splits)
@@ -44,7 +44,7 @@ class NumberCommas:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def split_spans(self, ids: tf.Tensor, splits: tf.Tensor, spans: Spans) -> tuple[tf.Tensor, tf.Tensor, Spans]:
-        """Returns ids int32 [P], texts' splits int64 [N + 1] and spans, with the parts of cut pieces in their place."""
+        """Does the same to ids int32 [P], texts' splits int64 [N + 1] and spans."""
 
         def split():
             places, sources, new_splits = self._cut(ids, splits)
@@ -71,14 +71,13 @@ class NumberCommas:
 
 
 def ends_in_number_comma(piece: str) -> bool:
-    """Whether a piece ends in a digit and a comma."""
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
 
 def _parts(piece, stem, ids, vocabulary):
     """Returns (id, first character, character behind the last) of each part of a piece, its mark of a space left out.
 
-    The stem is what is before its comma, and `ids` what the model makes of that by itself, a mark of a space before it.
+    The stem is the part before the comma, and `ids` are the model's of that by itself, behind a mark of a space.
     """
 
     def id_of(text):

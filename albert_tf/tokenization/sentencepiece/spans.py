@@ -35,10 +35,10 @@ def spans_of(byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor, character
 
 
 def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
-    """Returns spans of P pieces without spaces, and what is removed from texts, at either end.
+    """Returns spans of P pieces without spaces and removed characters at either end.
 
     The engine gives a piece all spaces before it, and only the last piece of several that stand for one character has a
-    span that is not empty. Which pieces are nothing but a space is bool [P].
+    span that is not empty. `is_space`, bool [P], are pieces that are nothing but a space.
     """
     kinds = _kinds()(characters.codes)
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")
@@ -76,7 +76,7 @@ def in_texts(spans: Spans, characters: Characters) -> tuple[tf.Tensor, tf.Tensor
 
 
 def _kind_of(character):
-    """Returns what a character is to a span: only a part may stand at its ends."""
+    """Returns the kind of a character, of which only `_PART` may stand at the ends of a span."""
     return {" ": _SPACE, SPACE_MARK: _SPACE, "": _REMOVED}.get(clean_character(character), _PART)
 
 

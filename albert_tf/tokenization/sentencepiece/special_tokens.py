@@ -1,6 +1,6 @@
 """Special tokens that text turns into, as in transformers' AlbertTokenizer: "[MASK]" becomes [MASK].
 
-They are found in the text as it is given. What is between them is encoded by itself, with a space before it.
+They are found in the text as it is given. The text between them is encoded by itself, with a space before it.
 """
 
 import collections.abc
@@ -23,9 +23,7 @@ class SpecialTokensInText:
         self._pattern = "|".join(map(_escaped, self._tokens))
 
     def encode(self, texts: tf.Tensor, encode: collections.abc.Callable[[tf.Tensor], Columns]) -> Columns:
-        """Returns what `encode` does of texts string [N], with special tokens in their places: ids, and maybe begins
-        and ends of pieces, ragged int32 [N, (pieces)] each.
-        """
+        """Returns `encode`'s ragged int32 [N, (pieces)] of texts string [N], with special tokens in their places."""
         is_any = tf.reduce_any(tf.strings.regex_full_match(texts, f"(?s).*(?:{self._pattern}).*"))
         return tf.cond(is_any, lambda: self._spliced(_cut(texts, self._pattern), encode), lambda: encode(texts))
 

@@ -145,7 +145,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "SentencePieceTokenizer":
-        """Reads what `save` wrote.
+        """Reads a tokenizer that `save` wrote.
 
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or spiece.model is not the model that the
@@ -199,7 +199,7 @@ class SentencePieceTokenizer(Tokenizer):
         return piece.startswith(SPACE_MARK) or is_mark or self.vocabulary.is_reserved(piece)
 
     def _settings_of_imports(self):
-        """Returns what only tokenizers from elsewhere have, so that other files stay as they are."""
+        """Returns the settings that only tokenizers from elsewhere have, so that other files stay as they are."""
         settings = {"form": self.form, "special_pieces_in_text": self.special_pieces_in_text}
         settings[TRUNCATION] = self.vocabulary.truncation
         return {name: value for name, value in settings.items() if value not in (GOOGLE, False, ODD_TO_SECOND)}
@@ -223,15 +223,14 @@ class _Encoder:
         self._number_commas = NumberCommas(vocabulary, engine) if split_number_commas else None
 
     def encode_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns ids of texts string [N], int32 [N, (pieces)]."""
         ids = self._engine.tokenize(texts if self._normalizer is None else self._normalizer.normalize(texts))
         return ids if self._number_commas is None else self._number_commas.split(ids)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns ids of texts string [N], and where their pieces begin and end in them, int32 [N, (pieces)] each.
 
-        The span of a piece holds no space and nothing that is removed at either end; a space by itself has an empty
-        span before what follows it. Where several pieces stand for parts of one character, all have its span.
+        The span of a piece has no space and no removed character at either end; a space by itself has an empty span
+        before what follows it. Where several pieces stand for parts of one character, all have its span.
         """
         characters = characters_of(texts) if self._normalizer is None else self._normalizer.characters(texts)
         ids, byte_begins, byte_ends = self._engine.tokenize_with_offsets(texts_of(characters, tf.size(texts)))

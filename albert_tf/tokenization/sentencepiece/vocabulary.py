@@ -9,10 +9,7 @@ _OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>", "<s>"), SEP: ("<sep>", "</s>"), 
 
 
 class SentencePieceVocabulary(Vocabulary):
-    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere.
-
-    Raises InputError if a special token is missing, or a piece occurs twice.
-    """
+    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere."""
 
     def __init__(self, model: SentencePieceModel, num_unused: int = 0, num_separators: int = 1):
         self.num_separators = num_separators
@@ -35,14 +32,12 @@ class SentencePieceVocabulary(Vocabulary):
         self._ids.update({token: self._ids[name] for token, name in names.items()})
 
     def require(self, *pieces: str) -> None:
-        """Checks that pieces are there, special tokens by either name."""
         super().require(*(self._names.get(piece, piece) for piece in pieces))
 
     def is_reserved(self, piece: str) -> bool:
-        """Whether a piece stands for no text: a special token, another control piece or an [unused] slot."""
         return piece in self._reserved or is_reserved(piece)
 
     @property
     def special_pieces(self) -> list[str]:
-        """What the special tokens are called in the model, in the order of `SPECIAL_TOKENS`."""
+        """The model's names of the special tokens, in the order of `SPECIAL_TOKENS`."""
         return [self._names[token] for token in (PAD, UNK, CLS, SEP, MASK)]
