@@ -35,7 +35,10 @@ _HALF_CHARACTER = "\\ud"
 
 
 def gfile_for(path: str):
-    """Returns `tf.io.gfile`, or a class with its functions for local files in a process without TensorFlow."""
+    """Returns `tf.io.gfile`, or a class with its functions for local files in a process without TensorFlow.
+
+    To import it for them would take longer than such a process runs.
+    """
     if _has_tensorflow() or "://" in path:
         import tensorflow as tf
 
