@@ -117,7 +117,7 @@ def _check_verbose(verbose):
 
 
 def _output_dir(folder):
-    """Returns a folder, a new one for temporary files where none is named."""
+    """Returns a folder, a new temporary one where none is named."""
     if folder is None:
         folder = tempfile.mkdtemp(prefix="albert_tf_")
         tell(f"the model will be written to {folder}; choose another folder with output_dir", RESULTS)

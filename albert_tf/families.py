@@ -1,4 +1,4 @@
-"""The families of encoders by what a config calls them: how a card begins, and what converts their models.
+"""The families of encoders by their names in a config: how a card begins, and the class that converts their models.
 
 A new one is a file with a subclass of `albert_tf.interchange.families.family.Family`, and a line here.
 """

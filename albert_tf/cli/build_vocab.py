@@ -85,7 +85,7 @@ SETTINGS = VocabularySettings
 
 
 def sentences_of(reader, what):
-    """Yields every sentence, and shows how far it is."""
+    """Yields every sentence, and shows the progress."""
     progress, started = ProgressLine(), time.monotonic()
     try:
         for sentence in reader.sentences():
@@ -111,7 +111,7 @@ def count_words_of(settings, reader):
 
 
 def count_words_of_languages(settings):
-    """Counts the words of each language by itself, and returns them together, each as often as it is to count."""
+    """Returns the counts of the words of all languages, weighted by the share of each."""
     files, sources = find_sources(settings.input_file, settings.languages, takes_pairs=False)
     counts = {}
     for language in dict.fromkeys(sources):
@@ -128,7 +128,7 @@ def count_words_of_languages(settings):
 
 
 def report(settings, name, tokenizer):
-    """Prints what a tokenizer makes of the text or of a sample of it."""
+    """Prints measurements of a tokenizer on the text or on a sample of it."""
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
     reader = settings.corpus_reader()
@@ -152,7 +152,7 @@ def main(settings):
 
 
 def prepare_output(settings):
-    """Checks that no vocabulary is in the way, and returns the paths of its files."""
+    """Checks that no vocabulary is in the way; returns the paths of its files."""
     settings.require("output_dir")
     paths = [os.path.join(settings.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     refuse_to_overwrite(paths, settings.overwrite)
@@ -160,7 +160,7 @@ def prepare_output(settings):
 
 
 def fill_slots(settings):
-    """Writes a vocabulary that has more pieces, in its [unused] slots and behind them all."""
+    """Writes a vocabulary with more pieces, in its [unused] slots and, if these run out, at its end."""
     settings.require("assign_unused", "vocab_file")
     paths = prepare_output(settings)
     if settings.assign_unused.endswith(".txt"):
@@ -221,5 +221,4 @@ def build(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS, output_flag="output_dir")

@@ -49,7 +49,7 @@ def run(
 
 @contextlib.contextmanager
 def _one_sentence():
-    """Ends the process in one sentence where a user's mistake is found, or a file can't be read or written."""
+    """Ends the process with one sentence on a user's mistake, or on a file that can't be read or written."""
     try:
         yield
     except (InputError, *file_errors()) as error:
@@ -63,7 +63,7 @@ def _one_sentence():
 
 
 def with_flags(sentence: str) -> str:
-    """Returns a sentence of the library in which settings, in backquotes, are called as the flags of this command."""
+    """Returns a sentence with this command's flags in place of settings in backquotes."""
 
     def flag(found):
         name, value = found.groups("")
@@ -78,7 +78,7 @@ def exit_stopped(number: int) -> typing.NoReturn:
 
 
 def require_folder(settings: Settings, name: str) -> None:
-    """Checks that a setting names a folder that is there, where TensorFlow isn't needed to see that."""
+    """Checks that a setting names a folder that is there, or one elsewhere, which only TensorFlow can see."""
     settings.require(name)
     folder = getattr(settings, name)
     if "://" not in folder and not os.path.isdir(folder):

@@ -59,5 +59,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

@@ -41,5 +41,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

@@ -86,7 +86,7 @@ def run_stage(title, command, **flag_values):
 
 
 def command_line(command):
-    """Returns how to start a command with this Python, and what a user would type; only a checkout has scripts."""
+    """Returns arguments to start a command with this Python, and the line that a user would type."""
     script = os.path.join(shipped_path(), f"{command}.py")
     if os.path.isfile(script):
         return [sys.executable, script], f"python {command}.py"
@@ -95,7 +95,7 @@ def command_line(command):
 
 
 def train_classifier(settings, start, output_dir, **flag_values):
-    """Fine-tunes on the sample's reviews; returns which of the others it classifies correctly, bool [reviews]."""
+    """Fine-tunes on the sample's reviews; returns which held-out ones are classified correctly, bool [reviews]."""
     run_stage(
         f"A classifier from {start}",
         "run_classifier",
@@ -114,14 +114,14 @@ def train_classifier(settings, start, output_dir, **flag_values):
 
 
 def held_out_metrics(output_dir):
-    """Returns the held-out metrics before the first step of a run, and after the one that is best."""
+    """Returns the held-out metrics before the first step of a run, and those with the lowest loss."""
     with open(os.path.join(output_dir, METRICS_FILE), encoding="utf-8") as file:
         records = [record for record in map(json.loads, file) if record["split"] == "held_out"]
     return records[0], min(records, key=lambda record: record["loss"])
 
 
 def conclusion(right, right_from_random):
-    """Returns what the difference between two classifiers tells, from which reviews each is right about."""
+    """Returns a verdict on two classifiers, by the reviews that each is right about, both bool [reviews]."""
     points = f"{100 * (right.mean() - right_from_random.mean()):+.1f} points"
     gained, lost = np.sum(right & ~right_from_random), np.sum(right_from_random & ~right)
     # McNemar (1947): by chance alone, each review that they disagree about is as likely gained as lost.
@@ -240,5 +240,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS, output_flag="output_dir")

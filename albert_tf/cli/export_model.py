@@ -39,7 +39,7 @@ class ExportSettings(Settings):
     do_lower_case: bool = setting(True, "With --spm_model_file: lower-case letters.")
 
     def named_tokenizer(self) -> SentencePieceTokenizer | None:
-        """Returns the tokenizer of `spm_model_file`, None where that is not settings."""
+        """Returns the tokenizer of `spm_model_file`, None where that is not set."""
         if not self.spm_model_file:
             return None
         return SentencePieceTokenizer.from_model_file(self.spm_model_file, lower_case=self.do_lower_case)
@@ -50,7 +50,7 @@ SETTINGS = ExportSettings
 
 @contextlib.contextmanager
 def our_model(folder, needs_tokenizer):
-    """Gives the folder, or while it lasts one of ours with the model of another library."""
+    """Yields the folder, or in its place a temporary one of ours for the model of another library."""
     source = format_of(folder)
     if source is None:
         yield folder
@@ -71,5 +71,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

@@ -8,7 +8,6 @@ from albert_tf.shipped_files import shipped_path
 
 
 def run():
-    """Runs the command."""
     parser = argparse.ArgumentParser(description="Prints the path of a file that albert_tf includes.")
     parser.add_argument(
         "name",

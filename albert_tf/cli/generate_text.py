@@ -99,5 +99,4 @@ def _print(settings, options):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

@@ -24,7 +24,7 @@ _USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]
 
 
 def overview() -> str:
-    """Returns what there is, one line each."""
+    """Returns the help of `albert-tf`, with a line for each command."""
     width = max(len(stage) for stage, *_ in COMMANDS)
     lines = [f"  albert-tf {stage:{width}}  {what}" for stage, _, what in COMMANDS]
     return "\n".join(
@@ -41,7 +41,6 @@ def overview() -> str:
 
 
 def run() -> None:
-    """Runs the command."""
     arguments = sys.argv[1:]
     modules = {stage: module for stage, module, _ in COMMANDS}
     stage = arguments[0].replace("_", "-").removesuffix(".py") if arguments else None
@@ -103,7 +102,7 @@ def _check_is_for_pretrained(texts):
 
 
 def answers(model: Model, texts: list[str], top_k: int | None = None, as_json: bool = False) -> list[str]:
-    """Returns what a model says of texts, in lines."""
+    """Returns a model's answers for texts, as lines to print."""
     fills_masks = "fill_mask" in model.abilities and any(MASK in text for text in texts)
     if not fills_masks and top_k is not None:
         raise InputError(f"--top_k={top_k} works only where {MASK} is filled in; leave it out")

@@ -55,7 +55,7 @@ _DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFI
 
 
 def define_original_flags(*names: str) -> None:
-    """Defines flags of the original script that takes them."""
+    """Defines flags of the original's scripts by their names."""
     for name in names:
         if name in _WITHOUT_EFFECT:
             default, explanation = _WITHOUT_EFFECT[name], "no effect"
@@ -65,7 +65,7 @@ def define_original_flags(*names: str) -> None:
 
 
 def check_original_flags() -> None:
-    """Checks that none of the flags that were defined asks for what can't be done."""
+    """Checks that no flag of the original's asks for what can't be done."""
     for name, (default, explanation) in _DEFAULT_ONLY.items():
         value = flags.FLAGS[name].value if name in flags.FLAGS else default
         if value not in (default, ""):

@@ -84,7 +84,7 @@ SETTINGS = PlanSettings
 
 
 def make_compiler(settings, objective, line):
-    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit."""
+    """Returns a function that compiles a step for a TPU and returns its figures, None if it doesn't fit."""
     known = settings.output_dir and os.path.join(settings.output_dir, "compiled_steps.json")
     steps = CompiledSteps(known, settings.compile_timeout)
 
@@ -112,7 +112,7 @@ def make_compiler(settings, objective, line):
 
 
 def show_batch(settings, tpus, figures_of, line):
-    """Prints what a step of `train_batch_size` takes on each TPU."""
+    """Prints the figures of a step of `train_batch_size` on each TPU."""
     results = []
     for tpu in tpus:
         figures = figures_of(tpu, settings.train_batch_size)
@@ -138,7 +138,7 @@ def show_batch(settings, tpus, figures_of, line):
 
 
 def show_plans(settings, tpus, figures_of, line):
-    """Prints, and writes if asked to, the largest batch of each TPU and what the recipe takes with it."""
+    """Prints, and writes if asked to, the largest batch of each TPU and the time of the recipe with it."""
     plans = []
     for tpu in tpus:
         largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
@@ -162,7 +162,6 @@ def main(settings):
 
 
 def plan(settings):
-    """Prints what the settings ask for."""
     config = read_planned_config(settings)
     if settings.entity_vectors and not config.num_entities:
         config = config_for_plan(config, settings.entity_vectors)
@@ -184,5 +183,4 @@ def plan(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS, output_flag="output_dir")

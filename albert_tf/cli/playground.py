@@ -42,5 +42,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

@@ -49,5 +49,4 @@ def main(settings):
 
 
 def run():
-    """Runs the command."""
     command.run(main, SETTINGS)

@@ -114,7 +114,7 @@ def _label(settings, input_file):
 
 
 def _check_together(settings):
-    """Checks that nothing is given that has no meaning without what is not given."""
+    """Checks that no setting is given without those that it goes with."""
     for names, needed in ((_OF_TEMPLATES, "template_file"), (_OF_EXAMPLES, "train_file")):
         alone = [name for name in names if name in settings.given and not getattr(settings, needed)]
         if alone:
@@ -126,5 +126,4 @@ def _check_together(settings):
 
 
 def run():
-    """Runs the command."""
     app.run(main, SETTINGS)

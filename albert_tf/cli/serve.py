@@ -50,7 +50,7 @@ class ServeSettings(Settings):
     )
 
     def server_options(self) -> ServerOptions:
-        """Returns how the server runs; no request may be larger than all that may be held."""
+        """Returns the server's options; an InputError if a request may be larger than all that may be held."""
         if self.max_held_bytes < self.max_request_bytes:
             raise InputError(
                 f"`max_held_bytes={self.max_held_bytes}` is less than `max_request_bytes={self.max_request_bytes}`: "
@@ -91,11 +91,10 @@ def _import_what_loads(model_dir):
 
 
 def _name_of(folder):
-    """Returns the name of the folder of all versions, or of a folder that is called otherwise."""
+    """Returns the name of a folder, or of the one above where it is a numbered version."""
     path = os.path.abspath(folder)
     return os.path.basename(os.path.dirname(path) if os.path.basename(path).isdecimal() else path)
 
 
 def run():
-    """Runs the command."""
     command.run(main, SETTINGS)

@@ -18,7 +18,7 @@ _DEFINE = {bool: flags.DEFINE_bool, float: flags.DEFINE_float, int: flags.DEFINE
 
 
 class _Parser(flags.ArgumentParser):
-    """The parser of a flag, which takes and refuses what its setting does, in the same words."""
+    """The parser of a flag, which takes and refuses what its setting does, with the same errors."""
 
     def __init__(self, known: Setting, usual: flags.ArgumentParser):
         self._known, self._usual, self.syntactic_help = known, usual, usual.syntactic_help
@@ -59,7 +59,6 @@ def define_flags(settings: type[Settings]) -> None:
 
 
 def settings_from_flags(settings: type[Settings]) -> Settings:
-    """Returns what the command line says."""
     # An `init_checkpoint` or `albert_config_file` that names nothing here is an included one, if there is one: so the
     # included flagfiles serve from every folder.
     found = {name: FLAGS[each.name] for name, each in settings_of(settings).items() if each.is_flag}
@@ -101,7 +100,7 @@ def parse_flags(arguments: list[str], settings: type[Settings]) -> None:
 
 
 def help_text(script: str, settings: type[Settings]) -> str:
-    """Returns what --help says: the flags that a person sets, in groups. --helpfull shows all of them."""
+    """Returns the text of --help: the flags that a person sets, in groups. --helpfull shows all of them."""
     groups = {title: flags.FlagValues() for title in (_OWN, *GROUPS)}
     for known in settings_of(settings).values():
         if known.is_flag and known.group != RARE:
@@ -115,7 +114,7 @@ def help_text(script: str, settings: type[Settings]) -> str:
 
 
 def _suggest(name):
-    """Returns the known flag that is spelled most like a name, as a question; nothing if none is."""
+    """Returns a question that names the known flag most like `name`; an empty string if none is."""
     known = [*FLAGS, *(f"no{flag}" for flag in FLAGS if FLAGS[flag].boolean)]
     closest = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean --{closest[0]}?" if closest else ""

@@ -1,4 +1,4 @@
-"""From one format of checkpoints to another."""
+"""Converts checkpoints from one format to another."""
 
 import os
 import re
@@ -25,7 +25,7 @@ FORMATS: dict[str, types.ModuleType] = {
     "huggingface": huggingface,
     "keras_hub": keras_hub,
 }
-# What the hub's cache calls the folder of a model.
+# A model's folder in the hub's cache.
 _IN_CACHE = re.compile(r"/models--([^/]+)/snapshots/[^/]+$")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
@@ -40,22 +40,20 @@ def convert_checkpoint(
 ) -> list[str]:
     """Writes a model of one format in another, or of our own format as a folder for others to start from.
 
-    The files come into the folder together, at the end.
-
     Args:
         source: The format that is read, a key of `FORMATS`.
         target: The one that is written.
         input_path: The folder or checkpoint to read.
-        output_dir: The folder to write; must not be there, or be empty.
-        options: What the files don't say.
-        weights_dtype: Of what stays in our format, "float16" (None) or "float32"; others have float32.
+        output_dir: The folder to write, all at the end; must not be there, or be empty.
+        options: For what the files don't say.
+        weights_dtype: "float16" (None) or "float32" of a model that stays in our format; others have float32.
 
     Returns:
         Sentences on what was read, what was left and why, and what was written.
 
     Raises:
-        InputError: What is read is damaged, contradicts itself or is none of our models, the other format can't say
-            what it says, or the folder holds something.
+        InputError: The model is damaged, contradicts itself, or is none that albert_tf or the other format has; a
+            setting is wrong; or the folder holds something.
     """
     for name, value in (("from", source), ("to", target)):
         if value not in FORMATS:
@@ -78,7 +76,7 @@ def convert_checkpoint(
 
 
 def _convert(source, target, input_path, folder, options):
-    """Writes a model into a folder in another format; returns sentences on what was read and what was left."""
+    """Writes a model in another format; returns sentences on what was read and what was left."""
     model = FORMATS[source].read(input_path, options)
     can_be_causal = target == "albert_tf" or (target == "huggingface" and family_of(model.config).can_be_causal)
     if model.config.is_causal and not can_be_causal:
@@ -97,7 +95,7 @@ def _convert(source, target, input_path, folder, options):
 
 
 def _take_card(source, target, input_path, folder):
-    """Writes the card that lies beside a model into the folder that it is converted to: a licence goes along."""
+    """Writes the card of a model, which holds its licence, into the folder that the model is converted to."""
     copy = os.path.join(folder, CARD_FILE)
     if (source, target) == ("albert_tf", "huggingface"):
         card = find_beside_checkpoint(input_path, CARD_FILE)
@@ -113,10 +111,7 @@ def _take_card(source, target, input_path, folder):
 
 
 def _hub_name(folder):
-    """Returns what the hub calls the model of a folder, None where that is not known.
-
-    The hub's cache tells by its path, and transformers by what it once loaded the model as.
-    """
+    """Returns a model's name on the hub, which the path in its cache tells or the config; None if neither does."""
     found = _IN_CACHE.search(os.path.abspath(folder))
     if found:
         return found[1].replace("--", "/", 1)

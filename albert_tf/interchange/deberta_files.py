@@ -26,7 +26,6 @@ _DIFFERS = (
 
 
 def _read(path, folder, options, *_):
-    """Returns the tokenizer of a SentencePiece model or of tokenizer.json alone, and sentences on it."""
     tokenizer = read_tokenizer(path, folder, options, _UNIGRAMS, _with_mask, checks_json=not options.spm_model_file)
     return tokenizer, (f"tokenizer: SentencePiece with form={FORM}", _DIFFERS)
 

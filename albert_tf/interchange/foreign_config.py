@@ -1,4 +1,4 @@
-"""What the configs of other people's models have in common: how they differ from ours, and what they can't say."""
+"""The configs of other libraries' models: how they differ from ours, and which of our fields they can't express."""
 
 import os
 import types
@@ -82,7 +82,7 @@ OWN_FIELDS = (
 
 
 def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
-    """Returns a config of ours; errors begin with the file that says it."""
+    """Returns a config of ours; errors begin with `source`, the file of theirs."""
     try:
         return AlbertConfig.from_dict(values)
     except InputError as error:
@@ -92,10 +92,8 @@ def make_config(values: dict[str, typing.Any], source: str) -> AlbertConfig:
 def check_computed(
     values: dict[str, typing.Any], source: str, of_family: typing.Mapping[str, tuple] = types.MappingProxyType({})
 ) -> dict[str, typing.Any]:
-    """Checks that a config asks for nothing that our models don't compute; returns it without what was checked.
-
-    `of_family` holds keys that not all families have, with the values that ask for nothing of it.
-    """
+    """Checks that a config asks for nothing that our models don't compute; returns it without the checked keys."""
+    # `of_family` adds keys that not all families have, as `_ONLY_VALUES` does those of all.
     only_values = {**_ONLY_VALUES, **of_family}
     for name, known in only_values.items():
         if values.get(name, known[0]) not in (*known, None):
@@ -113,7 +111,7 @@ def unknown_keys(values: dict[str, typing.Any], of_family: typing.Iterable[str])
 
 
 def of_generation(folder: str, config: AlbertConfig) -> list[Caveat]:
-    """Returns a sentence if a model generates, and generation_config.json says how, which `generate` is told."""
+    """Returns a caveat if a model generates and generation_config.json says how, which is not obeyed."""
     path = os.path.join(folder, "generation_config.json")
     if not config.is_causal or not gfile_for(folder).exists(path):
         return []
@@ -134,7 +132,7 @@ def is_bert(config: AlbertConfig) -> bool:
 
 
 def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
-    """Returns the config of the same model with what layers share said in groups alone, as ALBERT's formats do."""
+    """Returns the config of the same model with sharing put in groups alone, as in ALBERT's formats."""
     if config.sharing == "none":
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
@@ -148,7 +146,7 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
 def check_architecture(
     config: AlbertConfig, target: str, computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({})
 ) -> None:
-    """Checks that a format computes what differs among families, with what its models have beside defaults."""
+    """Checks that a format computes a model; `computes` holds its values that aren't our defaults."""
     wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
     if not config.type_vocab_size and "type_vocab_size" not in wanted:
         raise InputError(
@@ -164,7 +162,7 @@ def check_architecture(
 
 
 def check_head(model: PortableModel, target: str) -> None:
-    """Checks that it is known what a head is for, and that it reads what heads of other libraries read."""
+    """Checks that the task of a head is known, and that other libraries compute such heads."""
     if not model.has_head:
         return
     if model.task is None:

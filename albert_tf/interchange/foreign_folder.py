@@ -22,7 +22,7 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.verbosity import DETAILS, WARNINGS, tell
 
-# Where a run keeps the model that it began with, and what a model was converted from.
+# In the folder of a run, the model that it began with; and the record of what that was converted from.
 CONVERTED_FOLDER = "converted_model"
 _SOURCE_FILE = "converted_from.json"
 
@@ -44,14 +44,14 @@ _WEIGHTS = {
 
 
 class OurFolder(typing.NamedTuple):
-    """A folder of ours that holds what another library's did."""
+    """A folder of ours with the content of another library's."""
 
     path: str
     why_no_task: str | None  # why the head that was there can't be asked; None where it can, or there was none
 
 
 def format_of(folder: str) -> str | None:
-    """Returns of which other library a folder is, a key of `conversion.FORMATS`; None if it is ours, or of none."""
+    """Returns the format of another library's folder, a key of `conversion.FORMATS`; None for all other folders."""
     exists = gfile_for(folder).exists
     if exists(os.path.join(folder, CONFIG_FILE)) or not exists(os.path.join(folder, huggingface.CONFIG_FILE)):
         return None
@@ -62,9 +62,9 @@ def format_of(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collections.abc.Iterator[OurFolder]:
-    """Gives a folder of ours, which is gone afterwards, with the model of a library that `format_of` returned.
+    """Yields a temporary folder of ours with another library's model; `source` is what `format_of` returned.
 
-    An InputError if the model can't be converted, or its tokenizer, where it is of no use without.
+    An InputError if the model can't be converted, or the tokenizer where one is needed.
     """
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as temporary:
         path = os.path.join(temporary, "model")
@@ -81,11 +81,10 @@ def as_ours(folder: str, source: str, needs_tokenizer: bool = True) -> collectio
 def kept_as_ours(
     folder: str, source: str, output_dir: str, name: str = CONVERTED_FOLDER, is_to_answer: bool = False
 ) -> str:
-    """Returns a folder of ours with the model of another library, which is kept with the run that begins with it.
+    """Returns a folder of ours with another library's model, kept as `name` in the folder of the run that needs it.
 
-    The source is what `format_of` returned, `name` what the folder is called in that of the run, and `is_to_answer`
-    says that it is the teacher of a task, of no use without a head that can be asked. An InputError if it can't be
-    converted, or what the run keeps was converted from another one.
+    `is_to_answer` is for the teacher of a task, which needs a head that can be asked. An InputError if the model can't
+    be converted, or the run keeps one that was converted from another.
     """
     kept = os.path.join(output_dir, name)
     content = _content(folder, source)
@@ -113,7 +112,7 @@ def kept_as_ours(
 
 
 def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokenizer, tuple[str, ...]]:
-    """Returns the tokenizer that a model of transformers has here, and what differs; it may lack config.json."""
+    """Returns our tokenizer of a folder of transformers, which may lack config.json, and sentences on what differs."""
     config_file = os.path.join(folder, huggingface.CONFIG_FILE)
     config = read_json(config_file, "the model config") if gfile_for(folder).exists(config_file) else {}
     num_pieces = len(read_pieces(os.path.join(folder, VOCABULARY_FILE))[0])
@@ -124,12 +123,12 @@ def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokeni
 
 
 def _why_no_task(sentences):
-    """Returns why a head that was converted can't be asked, None where it can, or there is none."""
+    """Returns why a converted head can't be asked; None where it can, or there is none."""
     return next((sentence.partition(NO_TASK)[2] for sentence in sentences if NO_TASK in sentence), None)
 
 
 def _content(folder, source):
-    """Returns the SHA-256 of each file of a model, by its name."""
+    """Returns the format of a model, and the SHA-256 of each of its files by name."""
     gfile = gfile_for(folder)
     names = [name for name in gfile.listdir(folder) if name.endswith(_MODEL_FILES)]
     return {"format": source, **{name: sha256_of(os.path.join(folder, name)) for name in sorted(names)}}

@@ -20,7 +20,7 @@ from albert_tf.interchange.portable_model import PortableModel, Weight, give_wei
 _FAMILY = family_named("electra")
 _GENERATOR_CLASS = "ElectraForMaskedLM"
 _PREDICTIONS = "generator_predictions/"
-# What only one of the networks has.
+# Variables that only one of the networks has.
 _OF_ONE = {
     DISCRIMINATOR: ("electra/encoder/", "electra/embeddings_project/", "discriminator_predictions/"),
     GENERATOR: ("generator/", _PREDICTIONS),
@@ -38,8 +38,7 @@ def read_electra(
 ) -> tuple[AlbertConfig, dict[str, Weight], list[str]]:
     """Returns our config of the network that a config describes, its variables by our names, and sentences on the rest.
 
-    `found` lacks the optimizer's variables, and `checkpoint` is named in errors. An InputError if the config is of the
-    other network, or of none of ELECTRA's, or they don't go together.
+    `found` is without the optimizer's variables. An InputError if they don't hold the network that the config is of.
     """
     values = read_json(config_file, "the model config")
     if values.get("model_type", "electra") != "electra":
@@ -62,7 +61,7 @@ def read_electra(
 
 
 def _prefixes_in(found):
-    """Returns with what the names of the layers begin, of each network that is there."""
+    """Returns the prefix of the layers' names for each network that is there."""
     is_there = {prefix: any(name.startswith(f"{prefix}/encoder/") for name in found) for prefix in _CALLED}
     prefixes = {DISCRIMINATOR: DISCRIMINATOR} if is_there[DISCRIMINATOR] else {}
     if any(name.startswith(_PREDICTIONS) for name in found):  # without layers of its own, it has the other's
@@ -77,7 +76,7 @@ def _is_of_the_other(name, network, encoder):
 
 
 def _check_size(config, network, prefixes, found, checkpoint, asked):
-    """Checks that a config is of the network that it asks for, before a variable is named that only one of them has."""
+    """Checks the width of a network, for a clearer error than one on a variable that only the other has."""
     names = {name: f"{prefix}/encoder/layer_0/output/LayerNorm/gamma" for name, prefix in prefixes.items()}
     widths = {name: found[variable].shape for name, variable in names.items() if variable in found}
     if widths.get(network, (config.hidden_size,)) != (config.hidden_size,):

@@ -1,4 +1,4 @@
-"""What Google's code calls the variables of ALBERT, of BERT and of ELECTRA's two networks."""
+"""The names of the variables of ALBERT, BERT and ELECTRA's two networks in Google's code."""
 
 from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
 from albert_tf.interchange.families import family_named
@@ -6,7 +6,7 @@ from albert_tf.interchange.variables import Naming, Spelling, block_names, plain
 
 
 def _names_of(family, masked_lm_bias):
-    """Returns the names of a family of transformers, which took them from here and put dots between their parts."""
+    """Returns the names that transformers took from here for a family, without the dots that it put into them."""
     names = family_named(family).naming.layers.items()
     return {layer: name.replace("layer.{n}", "layer_{n}").replace(".", "/") for layer, name in names} | {
         "masked_lm_head/output_bias": masked_lm_bias

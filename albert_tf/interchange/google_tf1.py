@@ -28,7 +28,7 @@ from albert_tf.interchange.tokenizer_files import with_tokenizer
 ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 _CHECKPOINT = "model.ckpt-best"
 
-# What the configs of BERT leave out.
+# Values that configs of BERT leave out.
 _BERT_DEFAULTS = {
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -138,7 +138,7 @@ def _find_task(found, given):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a checkpoint and config that the original's code reads, with the tokenizer; returns what was left."""
+    """Writes a folder that the original's code reads, with the tokenizer; returns sentences on what was left."""
     config = model.config
     foreign_config.check_head(model, "google")
     if config.layer_norm_eps != foreign_config.DEFAULTS.layer_norm_eps:
@@ -155,7 +155,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
 
 
 def _albert_or_bert(model):
-    """Returns what the config is called, variables by Google's names, the config, and sentences on what was left."""
+    """Returns the config's file name, variables by Google's names, the config, and sentences on what was left."""
     config = model.config
     foreign_config.check_architecture(config, "google")
     if config.hidden_act == "gelu_erf":
@@ -172,7 +172,7 @@ def _albert_or_bert(model):
 
 
 def _config_values(config, writes_bert):
-    """Returns the original's keys, and ours that it reads over, where they differ from its values."""
+    """Returns the original's keys, and those of ours that it ignores, where they aren't defaults."""
     values = {name: getattr(config, name) for name in _ORIGINAL_FIELDS if not (writes_bert and name in _ALBERT_ONLY)}
     if config.hidden_act == "gelu_new":
         values["hidden_act"] = "gelu"

@@ -64,7 +64,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
 
 
 def _unread_head(values, model, notes):
-    """Returns a sentence if the config names a class with a head, and nobody here reads that."""
+    """Returns a caveat if the config names a class with a head that isn't read here."""
     name = class_in(values)
     if model.has_head or not name or (name.endswith(_WITHOUT_TASK) and not name.endswith("DoubleHeadsModel")):
         return []
@@ -74,13 +74,13 @@ def _unread_head(values, model, notes):
 
 
 def _task_by_name(family, found):
-    """Returns a task whose head has the names of one that is there, where nothing says what it is for."""
+    """Returns a task whose head has the variables that are there, where nothing names the task."""
     whole = family.naming.heads.get(OF_TEXT, {"": ""})
     return Classification if all(f"{name}.weight" in found for name in whole.values()) else Entities
 
 
 def _take_own_settings(model, settings, outputs, source):
-    """Gives a model what we wrote into its config for ourselves."""
+    """Gives a model the task, settings and labels that an export of ours left in its config."""
     task, kept, labels = known_settings(settings, model.config)
     classes = {each and each.kind.head.hf_class for each in (task, model.task)}
     if len(classes) > 1 or (labels is not None and len(labels) != outputs):
@@ -124,7 +124,7 @@ def _read_shards(folder, index):
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a folder that `from_pretrained` of transformers reads, with the tokenizer; returns what was left."""
+    """Writes a folder that `from_pretrained` reads, with the tokenizer; returns sentences on what was left."""
     foreign_config.check_head(model, "huggingface")
     family = family_of(model.config)
     config, class_name = family.config_to_write(model), family.class_name(model)

@@ -22,7 +22,7 @@ _OUR_KEYS = {"sharing", "position_offset", "pooler", "classification_head", "pos
 
 
 def is_published(values: dict[str, typing.Any]) -> bool:
-    """Whether what a JSON file holds is a config of transformers, and not one of ours or of Google's."""
+    """Whether the content of a JSON file is a config of transformers, and not one of ours or of Google's."""
     is_ours = not _OUR_KEYS.isdisjoint(values)
     return "transformers_version" in values or "architectures" in values or ("model_type" in values and not is_ours)
 
@@ -41,14 +41,11 @@ def find_family(values: dict[str, typing.Any], source: str) -> Family:
 
 
 def read_published_config(config_file: str) -> AlbertConfig:
-    """Returns our config of a model of transformers, by its config.json alone.
-
-    Whether a RoBERTa has a pooler follows from the class named there: the encoder by itself has one, the classes with
-    heads have none.
-    """
+    """Returns our config of a model of transformers by its config.json alone."""
     values = read_json(config_file, "the model config")
     family = find_family(values, config_file)
     architectures = values.get("architectures")
+    # Of RoBERTas the encoder by itself has a pooler, and models with heads have none.
     is_encoder = isinstance(architectures, list) and str(next(iter(architectures), "")).endswith("Model")
     return read_config(values, family, [f"{family.prefix}pooler.dense.weight"] * is_encoder, config_file)
 
@@ -56,15 +53,12 @@ def read_published_config(config_file: str) -> AlbertConfig:
 def read_config(
     values: dict[str, typing.Any], family: Family, found: collections.abc.Container[str], source: str
 ) -> AlbertConfig:
-    """Returns our config of one of theirs; errors begin with `source`.
-
-    The names of its variables, `found`, tell whether it has a pooler where the config doesn't.
-    """
+    """Returns our config of theirs; names in `found` tell whether there is a pooler where the config doesn't."""
     return foreign_config.make_config(family.read_config(values, found, source), source)
 
 
 def config_values(model: PortableModel, config: AlbertConfig, family: Family, class_name: str) -> dict[str, typing.Any]:
-    """Returns their config of a model; `config` is in the words of the family, and `class_name` lacks its name."""
+    """Returns their config of a model; `config` is put as the family does, `class_name` without its prefix."""
     common = {
         "pad_token_id": max(0, config.position_offset - 1),
         "bos_token_id": None,

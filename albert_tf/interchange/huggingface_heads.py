@@ -1,4 +1,4 @@
-"""The heads in folders of Hugging Face's transformers: what they are for, and what their outputs are called."""
+"""The heads in folders of Hugging Face's transformers: their tasks, and the names of their outputs."""
 
 import dataclasses
 import typing
@@ -9,7 +9,7 @@ from albert_tf.finetuning.kinds import OF_SPAN, OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight
 from albert_tf.interchange.variables import Naming, Task
 
-# What earlier versions of sentence-transformers write of the last step of a cross-encoder.
+# The last step of a cross-encoder in earlier versions of sentence-transformers.
 _OLD_ACTIVATION = "sbert_ce_default_activation_function"
 _OUTPUT_LAYER = ("head/dense/kernel", "head/dense/bias")
 
@@ -26,7 +26,7 @@ class Head:
     gives_probability: bool = False  # whether its only output is one that a sigmoid is taken of
 
     def in_our_order(self, weights: dict[str, Weight]) -> dict[str, Weight]:
-        """Returns the variables of a model, by our names, with the outputs of its head in our order."""
+        """Returns a model's variables, by our names, with the outputs of its head in our order."""
         if self.order is None:
             return weights
         return weights | {name: _reordered(weights[name], self.order) for name in _OUTPUT_LAYER if name in weights}
@@ -39,7 +39,7 @@ def _reordered(weight, order):
 def find_head(
     values: dict[str, typing.Any], naming: Naming, found: dict[str, Weight], given: Task | None, source: str
 ) -> Head:
-    """Returns the head in a folder by its config and variables there; `given` is what a setting says it is for."""
+    """Returns the head that a config and variables describe; `given` is the task that a setting names."""
     last_layers = {head: f"{layers['head/dense']}.weight" for head, layers in naming.heads.items()}
     layer = next((found[name] for name in last_layers.values() if name in found), None)
     if layer is None:
@@ -100,7 +100,7 @@ def class_in(values: dict[str, typing.Any]) -> str:
 
 
 def _labels(id2label, outputs, source):
-    """Returns the labels in the order of their ids, and sentences; those of transformers where there are none."""
+    """Returns the labels in the order of their ids, LABEL_0 and so on where they lack names, and sentences."""
     if isinstance(id2label, dict) and len(id2label) == outputs:
         labels = [id2label.get(str(number)) for number in range(outputs)]
         if all(type(label) in (str, int) for label in labels):

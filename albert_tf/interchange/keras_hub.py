@@ -1,14 +1,11 @@
-"""Presets of KerasHub's AlbertBackbone: config.json and model.weights.h5. A backbone has no heads.
-
-KerasHub itself is not needed: HDF5 is read and written through h5py, which Keras brings along.
-"""
+"""Presets of KerasHub's AlbertBackbone: config.json and model.weights.h5. A backbone has no heads."""
 
 import functools
 import importlib.metadata
 import math
 import os
 
-import h5py
+import h5py  # which Keras brings along; KerasHub itself is not needed
 import numpy as np
 import tensorflow as tf
 
@@ -97,7 +94,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
 
 
 def _own_fields(folder):
-    """Returns the fields that we wrote there for ourselves, none in a preset of others."""
+    """Returns the fields of our config that an export of ours left there, none in a preset of others."""
     path = os.path.join(folder, METADATA_FILE)
     values = read_json(path, "the metadata of the preset").get(_OWN_KEY) if tf.io.gfile.exists(path) else None
     return {name: values[name] for name in _OWN_FIELDS if name in values} if isinstance(values, dict) else {}
@@ -119,7 +116,7 @@ def _read_config(values, own, source):
 
 
 def _read_weights(path):
-    """Returns the arrays of an HDF5 file by name; none that lies in another file."""
+    """Returns the arrays of an HDF5 file by name; an InputError for one that lies in another file."""
     found, size = {}, os.path.getsize(path)
 
     def visit(name, item):
@@ -189,7 +186,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
 
 
 def _config_values(config):
-    """Returns the config of a backbone as Keras writes objects."""
+    """Returns the config of a backbone as Keras serializes it."""
     return {
         "module": "keras_hub.src.models.albert.albert_backbone",
         "class_name": "AlbertBackbone",

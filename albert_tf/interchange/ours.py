@@ -44,7 +44,7 @@ from albert_tf.modeling.pretrained import (
 )
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 
-# What stands before the reason why a head can't be asked.
+# Stands before the reason why a head can't be asked.
 NO_TASK = "not for albert_tf.load: "
 
 
@@ -91,15 +91,11 @@ def read(path: str, options: ReadOptions) -> PortableModel:
 
 
 def tell_untrained(names: frozenset[str]) -> str:
-    """Returns a sentence on variables that nothing has trained."""
     return f"still random, because nothing has trained it: {list_parts(sorted(names))}"
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a folder that `init_checkpoint` of every command takes, and `albert_tf.load` if its task is known.
-
-    Returns sentences on what the folder lacks.
-    """
+    """Writes a folder for `init_checkpoint`, and with a known task for `albert_tf.load`; returns what it lacks."""
     is_kept = model.task is not None  # of another head nobody can tell what its variables are
     kept = {name: weight for name, weight in model.weights.items() if is_kept or not name.startswith(HEAD)}
     weights, notes = give_weights(OURS, dataclasses.replace(model, weights=kept))

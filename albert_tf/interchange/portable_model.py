@@ -1,4 +1,4 @@
-"""A model on its way from one format to another, and what reading and writing a format have in common."""
+"""A model on its way from one format to another, and what readers and writers of formats share."""
 
 import collections.abc
 import dataclasses
@@ -15,7 +15,7 @@ from albert_tf.tokenization import Tokenizer
 
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
 _POOLER = "encoder/pooler/"
-# What notes on variables that nobody reads begin with.
+# Begins the notes on variables that nobody reads.
 NO_PART = "left, because it is no part of the model: "
 # A format may lack one of these as a whole, but not a part of it.
 _OF_DISCRIMINATORS = "replaced_token_head/"
@@ -30,7 +30,7 @@ _PART_BYTES = 16 * 2**20
 
 
 class Caveat(str):
-    """A sentence on what makes answers others than where the model comes from; whoever asks the model is told it."""
+    """A sentence on why answers differ from the source's, which whoever asks the model is told."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Weight:
 
     shape: tuple[int, ...]
     load: collections.abc.Callable[[], np.ndarray]  # called once for each use
-    # From one row to another, where values can be read in parts.
+    # Returns the rows from one to another; None where values can't be read in parts.
     load_rows: collections.abc.Callable[[int, int], np.ndarray] | None = None
 
     def read(self) -> np.ndarray:
-        """Returns its values as float32, all finite."""
+        """Returns the values as float32; an InputError if one is no number or not finite."""
         values = self.load()
         try:
             values = np.asarray(values).astype(np.float32, copy=False)
@@ -60,7 +60,7 @@ class Weight:
 
 
 def transposed(weight: Weight) -> Weight:
-    """Returns a matrix with rows and columns exchanged, of which no second copy is made where it is read in parts."""
+    """Returns a matrix transposed, without a second copy in memory where it can be read in parts."""
     num_columns, num_rows = weight.shape
 
     def load():
@@ -76,7 +76,7 @@ def transposed(weight: Weight) -> Weight:
 
 
 class Values(collections.abc.Mapping):
-    """Weights as a mapping of names to values, each read when it is asked for."""
+    """A mapping of names to values, each of which is read when it is asked for."""
 
     def __init__(self, weights: dict[str, Weight]):
         self._weights = weights
@@ -92,8 +92,6 @@ class Values(collections.abc.Mapping):
 
 
 def checkpoint_weights(reader: CheckpointReader) -> dict[str, Weight]:
-    """Returns the variables of a checkpoint of TensorFlow by name."""
-
     def weight(name):
         return Weight(tuple(reader.shapes[name]), lambda: reader.read([name])[name])
 
@@ -102,15 +100,15 @@ def checkpoint_weights(reader: CheckpointReader) -> dict[str, Weight]:
 
 @dataclasses.dataclass(frozen=True)
 class ReadOptions:
-    """What the flags say that the files of a format may not say.
+    """Options for what the files of a format may not say.
 
     Attributes:
-        vocab_file: A vocabulary to take instead of what lies beside the checkpoint.
+        vocab_file: A vocabulary to take instead of the tokenizer beside the checkpoint.
         spm_model_file: A SentencePiece model to take instead.
         do_lower_case: Whether letters are lower-cased; None for what the files say, or else that they are.
         strip_accents: Whether accents are dropped; None for what the files say, or else as letters are lower-cased.
         split_number_commas: Whether a piece of SentencePiece that ends in a digit and a comma is cut; None for yes.
-        task: What the head is for, a key of `finetuning.TASKS`, where the files don't say.
+        task: The task of the head, a key of `finetuning.TASKS`, where the files don't say.
         albert_config_file: The config, where it does not lie beside the checkpoint.
     """
 
@@ -124,13 +122,13 @@ class ReadOptions:
 
     @property
     def named_task(self) -> Task | None:
-        """What `task` names."""
+        """The class of `task`."""
         return TASKS[self.task] if self.task else None
 
 
 @dataclasses.dataclass
 class PortableModel:
-    """What all formats have in common."""
+    """A model as it is between two formats."""
 
     config: AlbertConfig
     weights: dict[str, Weight]  # by our names, those of the head included
@@ -141,24 +139,22 @@ class PortableModel:
     sentencepiece_file: str | None = None  # a SentencePiece model that lay beside it, if not the tokenizer's
     untrained: frozenset[str] = frozenset()  # variables that are as random as they began
     notes: list[str] = dataclasses.field(default_factory=list)  # what was left or is missing, and why, a sentence each
-    max_seq_length: int | None = None  # the longest input that it is to be given; None for as many as it has positions
+    max_seq_length: int | None = None  # of the longest input, in tokens; None for as many as it has positions
     gives_probability: bool = False  # whether a head of one output gives what a sigmoid is taken of
     vectors: dict = dataclasses.field(default_factory=dict)  # what `read_vectors` returns; empty for as usual
 
     @property
     def longest_sequence(self) -> int:
-        """The longest input in pieces that it reads, as far as anything says."""
+        """The length of the longest input, in tokens, as far as anything says."""
         said = (self.settings.get("max_seq_length"), self.vectors.get("max_seq_length"), self.max_seq_length)
         return min(self.config.longest_sequence, *(length or self.config.longest_sequence for length in said))
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers the variables hold."""
         return sum(math.prod(weight.shape) for weight in self.weights.values())
 
     @property
     def has_head(self) -> bool:
-        """Whether there is the head of a fine-tuned model."""
         return any(name.startswith("head/") for name in self.weights)
 
     @property
@@ -181,11 +177,10 @@ def take_weights(
     outputs: int = 0,
     encoder_prefix: str = "",
 ) -> tuple[dict[str, Weight], list[str]]:
-    """Takes the variables of a model out of those of a file, `found` by its names; `source` is named in errors.
+    """Returns a model's variables in a file by our names, and sentences on what is missing and what is left.
 
-    Names that begin with `encoder_prefix` belong to the encoder: one that the model lacks is a mistake. Returns the
-    model's variables by our names, and sentences on what is missing and what is left. An InputError if a variable is
-    missing, has another shape than the config says, or the encoder has one too many.
+    An InputError, which names `source`, if a variable is missing, has another shape than the config says, or is one too
+    many of the encoder, whose names begin with `encoder_prefix`.
     """
     check_plausible(config, len(found), source)
     wanted = entries(naming, config, task, outputs)
@@ -246,7 +241,7 @@ def _check_missing(missing, weights, wanted, source):
 
 
 def _without_projection(weights, source):
-    """Returns weights without a projection that changes nothing, which our model doesn't have."""
+    """Returns weights without the projection, which our model lacks; an InputError if it changes anything."""
     kernel, bias = (weights[f"{PROJECTION}{end}"].read() for end in ("kernel", "bias"))
     if not np.array_equal(kernel, np.eye(len(kernel), dtype=np.float32)) or bias.any():
         raise InputError(

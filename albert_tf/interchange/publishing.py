@@ -1,4 +1,4 @@
-"""Turning a run into a small folder to give away: weights alone, what they mean, and the tokenizer."""
+"""Turns a run into a small folder to give away: weights, config, tokenizer and model card."""
 
 import os
 
@@ -29,11 +29,10 @@ WEIGHT_DTYPES = ("float16", "float32")
 
 
 def publish(path: str, folder: str, dtype: str = "float16") -> list[str]:
-    """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
+    """Writes a run's weights, config, tokenizer, task or objective, and card into a folder for `init_checkpoint`.
 
-    Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
-    behind; what the run knows to be untrained is kept, and its task or objective, so that the model can be asked.
-    "float16" halves the size and changes a weight by at most 0.05%. Returns a sentence on what was never trained.
+    It takes the best checkpoint of a folder, and averaged weights where there are some. "float16" halves the size and
+    changes a weight by at most 0.05%, or by 3e-8. Returns a sentence on what was never trained.
     """
     if dtype not in WEIGHT_DTYPES:
         raise InputError(f"`weights_dtype` must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")

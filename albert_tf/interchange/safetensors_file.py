@@ -1,7 +1,4 @@
-"""Files of safetensors: read with the format's own library, and written tensor by tensor, which it does not do.
-
-A file is read tensor by tensor, too, so that a model need not fit into memory twice.
-"""
+"""Files of safetensors, read and written tensor by tensor; the format's own library writes only whole models."""
 
 import collections.abc
 import contextlib
@@ -41,7 +38,6 @@ def read_safetensors(path: str) -> dict[str, Weight]:
 
 
 def _weight(path, copy, name, tensor):
-    """Returns a tensor of a file, which is read as a whole or row by row."""
     shape, dtype = tuple(tensor.get_shape()), tensor.get_dtype()
     if dtype not in _DTYPES:
         raise InputError(f"{path}: {quote(name)} has the dtype {shorten(dtype)}, which can't be read; save it as F32")
@@ -56,7 +52,7 @@ def _load(path, copy, name, first=None, last=None):
 
 @contextlib.contextmanager
 def _opened(path, copy):
-    """Opens a file, or the copy of it that is kept as long as anybody may read it."""
+    """Opens a file, or its copy, which is kept as long as anybody may read it."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers: how modules.json says that the vector of a text is made of a model's states."""
+"""Folders of sentence-transformers, whose modules.json says how a text's vector is made of a model's states."""
 
 import json
 import os
@@ -38,9 +38,9 @@ _READ = {
 
 
 def read_vectors(folder: str) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
-    """Returns "pooling", "normalize" and maybe "max_seq_length" of a folder's vectors, and a sentence if it can't.
+    """Returns "pooling", "normalize" and maybe "max_seq_length" of a folder's vectors, and caveats.
 
-    Nothing where the folder doesn't say, or says what isn't computed.
+    Nothing where the folder doesn't say, and a caveat alone where it asks for what isn't computed.
     """
     if not gfile_for(folder).exists(os.path.join(folder, MODULES_FILE)):
         return {}, ()

@@ -19,7 +19,7 @@ from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabul
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
-# What reads a checkpoint and the tokenizer beside it.
+# The libraries that read a checkpoint and the tokenizer beside it.
 ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB = "albert_tf", "google", "huggingface", "keras_hub"
 
 # Keys of KerasHub's tokenizers and of what cuts texts to a length, and the values that ours has.
@@ -51,7 +51,7 @@ def _read_kobert(path, folder, options, settings, library):
 
 
 def _read(model, folder, options, settings, library, lower_case):
-    """Returns the tokenizer that a library makes of a model, and sentences; `lower_case` is where nothing says it."""
+    """Returns the tokenizer that a library makes of a model, and sentences on it; `lower_case` is a default."""
     if library == KERAS_HUB:
         notes = _check_keras_hub(folder)
         given = (options.do_lower_case, options.strip_accents, options.split_number_commas)
@@ -88,7 +88,7 @@ def _with_ids_of_vocabulary(model, path):
 
 
 def _spells_special_pieces(model):
-    """Whether text turns into special tokens where the model comes from, for they are ordinary pieces of it."""
+    """Whether text can turn into special tokens where the model comes from, as they are ordinary pieces there."""
     vocabulary = SentencePieceVocabulary(model)
     ordinary = (piece.text for piece in model.pieces if piece.type not in (CONTROL, UNKNOWN))
     return any(map(vocabulary.is_reserved, ordinary))

@@ -1,4 +1,4 @@
-"""What a fine-tuned model's head is for, as our fine-tuning tasks: from what is known of it to run_settings.json."""
+"""The task of a fine-tuned model's head, as run_settings.json tells it."""
 
 import typing
 
@@ -11,10 +11,7 @@ from albert_tf.interchange.variables import Task
 
 
 def known_settings(settings: dict, config: AlbertConfig) -> tuple[Task | None, dict[str, typing.Any], tuple | None]:
-    """Takes what is worth keeping elsewhere out of run_settings.json: the task, its settings and labels, None without.
-
-    A run that fine-tunes nothing has no task.
-    """
+    """Returns the task of a run, its settings worth keeping, and its labels; None, {} and None if it has no task."""
     task = next((task for task in TASKS.values() if task.__name__ == settings.get("objective")), None)
     if task is None:
         return None, {}, None
@@ -34,7 +31,7 @@ def known_settings(settings: dict, config: AlbertConfig) -> tuple[Task | None, d
 
 
 def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str]:
-    """Returns what run_settings.json should say for `albert_tf.load`, or None and the reason."""
+    """Returns the run_settings.json that `albert_tf.load` needs, or None and the reason why there is none."""
     if model.settings:
         return model.settings, ""
     if model.task is None:

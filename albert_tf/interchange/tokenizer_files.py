@@ -42,7 +42,7 @@ _TRUNCATIONS = {
     KERAS_HUB: ODD_TO_FIRST,
 }
 
-# What SentencePiece models are called by Hugging Face, by Google's archives and TF-Hub modules, and by KerasHub.
+# SentencePiece models in folders of Hugging Face, in Google's archives and TF-Hub modules, and in KerasHub's presets.
 _FILES = (
     MODEL_FILE,
     "30k-clean.model",
@@ -50,15 +50,15 @@ _FILES = (
     os.path.join("assets", "tokenizer", "vocabulary.spm"),
 )
 
-# What notes begin with of models without one.
+# Begins the notes on models without one.
 NO_TOKENIZER = "no tokenizer: "
 
 
 @dataclasses.dataclass(frozen=True)
 class FoundTokenizer:
-    """What lay beside a checkpoint."""
+    """The tokenizer that lay beside a checkpoint."""
 
-    tokenizer: Tokenizer | None = None  # none if we can read none
+    tokenizer: Tokenizer | None = None  # None if there is none that can be read
     sentencepiece_file: str | None = None  # a SentencePiece model that is not the tokenizer's
     notes: tuple[str, ...] = ()  # sentences on what differs
 
@@ -68,7 +68,7 @@ class _TwoTokenizersError(InputError):
 
 
 def with_tokenizer(model: PortableModel, folder: str, options: ReadOptions, library: str = ALBERT_TF) -> PortableModel:
-    """Returns a model with the tokenizer that `find_tokenizer` finds for it, and what it has to say."""
+    """Gives a model the tokenizer that `find_tokenizer` finds, and the notes on it; returns the model."""
     found = find_tokenizer(folder, options, model.config.vocab_size, library)
     model.tokenizer, model.sentencepiece_file = found.tokenizer, found.sentencepiece_file
     model.notes += found.notes
@@ -78,11 +78,10 @@ def with_tokenizer(model: PortableModel, folder: str, options: ReadOptions, libr
 
 
 def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: str = ALBERT_TF) -> FoundTokenizer:
-    """Returns the tokenizer in the folder of a checkpoint, which `library` reads.
+    """Returns the tokenizer in a checkpoint's folder as `library` reads it, filled up to `vocab_size` pieces.
 
-    A vocabulary with fewer pieces than the model's `vocab_size` is filled up with [unused] ones. An InputError if what
-    flags name can't be used, a vocabulary has more pieces than the model, or there are two tokenizers with different
-    ids and no flag says which is meant.
+    An InputError if what flags name can't be used, a vocabulary has more pieces than the model, or two tokenizers give
+    different ids and no flag says which is meant.
     """
     sentencepiece_file = _find_sentencepiece(folder)
     try:
@@ -102,7 +101,6 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
 
 
 def _find(folder, options, sentencepiece_file, library):
-    """Returns the tokenizer and sentences on it, or None."""
     if options.vocab_file and options.spm_model_file:
         raise InputError("`vocab_file` and `spm_model_file` name two tokenizers; leave one out")
     own = None if options.vocab_file or options.spm_model_file else _own_tokenizer(folder)
@@ -151,10 +149,7 @@ def _find_sentencepiece(folder):
 
 
 def _kind_of_sentencepiece(path, settings, has_vocabulary):
-    """Returns the kind of tokenizer that a SentencePiece model is; None if a WordPiece vocabulary beside it is meant.
-
-    Settings are what tokenizer_config.json says, maybe nothing.
-    """
+    """Returns the kind of a SentencePiece model's tokenizer; None if a WordPiece vocabulary beside it is meant."""
     name = settings.get("tokenizer_class")
     name = name.removesuffix("Fast") if isinstance(name, str) else ""
     if name in BERT.classes and name not in BY_FILE:
@@ -166,14 +161,13 @@ def _kind_of_sentencepiece(path, settings, has_vocabulary):
 
 
 def _of_family(folder):
-    """Returns the kind that goes with the model in a folder, ALBERT's where its family isn't known."""
+    """Returns the kind of the family of the model in a folder, ALBERT's where the family isn't known."""
     path = os.path.join(folder, "config.json")
     name = read_json(path, "the model config").get("model_type") if tf.io.gfile.exists(path) else None
     return family_named(name).sentencepiece if isinstance(name, str) and name in FAMILIES else ALBERT
 
 
 def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
-    """Returns the tokenizer of a model that lies beside the checkpoint, and sentences on it."""
     named = options.spm_model_file
     # Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
     notes = check_configs(folder, kind._replace(classes=(*kind.classes, *BY_FILE)) if named else kind)

@@ -1,7 +1,4 @@
-"""The kinds of tokenizers of Hugging Face that ours can be, and the settings with which they give the same ids.
-
-BERT's is here, those of SentencePiece are with what reads them.
-"""
+"""The kinds of tokenizers of Hugging Face that ours can be, and the settings with which they give the same ids."""
 
 import collections.abc
 import typing

@@ -20,9 +20,8 @@ _CLASS = "tokenizer_class"
 SPLIT = "split_special_tokens"
 # From there on a length says that none is known; transformers writes 10 ** 30.
 _MOST_POSITIONS = 10**9
-# What Hugging Face's tokenizers have unless they say otherwise.
+# Hugging Face's tokenizers have it unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
-
 
 _READ = (_CLASS, "do_lower_case", "added_tokens_decoder", SPLIT, "model_max_length", "max_len", "truncation_side")
 _ORIGIN = "where it was read, and by what"
@@ -73,7 +72,7 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
 
 
 def check_configs(folder: str, kind: Kind) -> list[str]:
-    """Checks the files in a folder that say how a tokenizer is used, as `check_config` does each."""
+    """Checks all files in a folder that say how its tokenizer is used; returns sentences on unknown keys."""
     added = os.path.join(folder, _ADDED_TOKENS_FILE)
     for token in read_json(added, "the added tokens") if tf.io.gfile.exists(added) else ():
         _check_added(token, added, _special_tokens(kind), kind.in_normalized)
@@ -85,7 +84,7 @@ def check_configs(folder: str, kind: Kind) -> list[str]:
 
 
 def read_tokenizer_config(folder: str) -> dict:
-    """Returns what tokenizer_config.json says, and the class that the model's config names where that names none."""
+    """Returns the content of tokenizer_config.json, with the class that the model's config names if it names none."""
     paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _MODEL_CONFIG_FILE)]
     own, of_model = (read_json(path, "the tokenizer's config") if tf.io.gfile.exists(path) else {} for path in paths)
     named = own.get(_CLASS) or of_model.get(_CLASS)
@@ -93,7 +92,7 @@ def read_tokenizer_config(folder: str) -> dict:
 
 
 def read_max_length(folder: str) -> int | None:
-    """Returns the longest input that a tokenizer_config.json names, None where it names none."""
+    """Returns the length of the longest input, in tokens, by tokenizer_config.json; None where it says none."""
     settings = read_tokenizer_config(folder)
     length = settings.get("model_max_length", settings.get("max_len"))
     if length is not None and (type(length) not in (int, float) or not length >= 1):
@@ -144,7 +143,7 @@ def check_backend(values: dict, path: str) -> dict:
 def check_added_tokens(
     values: dict, path: str, special: collections.abc.Sequence[str], in_normalized: tuple[str, ...] = ()
 ) -> set[str]:
-    """Checks the tokens that a tokenizer.json finds in texts, all the special ones or none, no others; returns them."""
+    """Checks that a tokenizer.json finds in texts all special tokens or none, and no others; returns them."""
     added = values.get("added_tokens") or []
     if not isinstance(added, list):
         raise InputError(f"{path}: added_tokens must be a list. Received: {shorten(added)}")
@@ -160,11 +159,11 @@ def check_added_tokens(
 
 
 def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> dict:
-    """Returns the settings on which the files and the flags agree, by the names that ours has.
+    """Returns the settings on which the files and the flags agree, by our names.
 
-    BertTokenizer builds its tokenizer from tokenizer_config.json and its own defaults, and some versions read part of
-    tokenizer.json besides. So the two have to say the same, unless the class leaves all to the latter. Either may say
-    nothing; flags decide where files contradict each other or are silent, and may not contradict what these say.
+    BertTokenizer reads tokenizer_config.json and its own defaults, some versions part of tokenizer.json besides. So
+    both have to say the same, unless the class leaves all to the latter. Flags decide only where files contradict each
+    other or are silent.
     """
     if backend and config.get("tokenizer_class") in BY_FILE:
         config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
@@ -201,7 +200,7 @@ def _agreed_switch(name, config, backend, options, default, folder):
 
 
 def choose(name: str, said: bool | None, options: ReadOptions, default: bool, place: str) -> bool:
-    """Returns what files say of a setting, or a flag, which may not contradict them, or else the default."""
+    """Returns the value in the files, that of a flag, which may not contradict them, or else the default."""
     flag = getattr(options, name)
     if None not in (flag, said) and flag != said:
         raise InputError(f"`{name}={flag}` contradicts the tokenizer's files in {place}, which say {said}")
@@ -268,7 +267,6 @@ def template_of(processor: dict) -> tuple[list[str], list[str]] | None:
 
 
 def _template(parts):
-    """Returns special tokens by name, texts by name and segment."""
     names = []
     for part in parts:
         sequence = part.get("Sequence")

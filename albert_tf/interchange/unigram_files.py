@@ -20,7 +20,7 @@ _RUNS_OF_SPACES = ({"Regex": " {2,}"}, {"String": "  "})
 
 
 class Unigrams(typing.NamedTuple):
-    """What the tokenizer.json of a family's models has to hold."""
+    """The content that the tokenizer.json of a family's models must have."""
 
     family: str  # in errors
     form: str  # of our tokenizer
@@ -47,7 +47,7 @@ def read_tokenizer(
 ) -> SentencePieceTokenizer:
     """Returns the tokenizer of a SentencePiece model that `with_ids` gives its ids, or of tokenizer.json alone.
 
-    The two have to say the same where `checks_json`, and flags may not ask for other steps.
+    An InputError if a flag asks for other steps, or, where `checks_json`, the two hold different pieces.
     """
     for name in _SWITCHES:
         choose(name, False, options, False, folder)

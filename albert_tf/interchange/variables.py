@@ -1,7 +1,7 @@
-"""The variables of our models, and the tables that say what other people's checkpoints call them.
+"""The variables of our models, and the tables that tell their names in other people's checkpoints.
 
-`LAYERS` lists every layer once, with its kind and sizes. A format is a `Naming`: what it calls each layer, and how it
-spells the variables of each kind. Names and shapes of both sides follow from the two and a config, in either direction.
+`LAYERS` lists every layer once, with its kind and sizes. A format is a `Naming`: a name for each layer, and a spelling
+of the variables of each kind. Names and shapes on both sides follow from the two and a config.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class Spelling:
 
 @dataclasses.dataclass(frozen=True)
 class Naming:
-    """What a format calls our layers."""
+    """A format's names for our layers."""
 
     # Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group} and {inner}
     # its group and place in it.
@@ -79,14 +79,13 @@ class Naming:
 class Entry:
     """One variable in a format."""
 
-    name: str  # what it is called there
+    name: str  # the format's
     shape: tuple[int, ...]  # ours
     spelling: Spelling
     num_heads: int
 
     @property
     def their_shape(self) -> tuple[int, ...]:
-        """The shape that it has there."""
         shape = self.shape[::-1] if self.spelling.is_transposed else self.shape
         axis = self.spelling.splits_heads
         if axis is None:
@@ -95,7 +94,7 @@ class Entry:
 
 
 def num_blocks(config: AlbertConfig) -> tuple[int, int]:
-    """Returns how many attention and how many feed-forward sub-layers have weights of their own."""
+    """Returns the numbers of attention and of feed-forward sub-layers that have weights of their own."""
     attention = config.num_hidden_groups if config.sharing in ("all", "attention") else config.num_hidden_layers
     feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
     return attention * config.inner_group_num, feed_forward * config.inner_group_num
@@ -111,7 +110,7 @@ def variable_shapes(config: AlbertConfig, task: Task | None = None, outputs: int
 
 
 def entries(naming: Naming, config: AlbertConfig, task: Task | None = None, outputs: int = 0) -> dict[str, Entry]:
-    """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
+    """Returns a model's variables in a format, by our names; arguments as for `variable_shapes`."""
     kind = (task or FinetuningTask).kind
     sizes = {**vars(config), "outputs": kind.num_outputs or outputs, "twice_hidden_size": 2 * config.hidden_size}
     sizes["num_distances"] = num_distances(config)
@@ -167,7 +166,7 @@ def projects(config: AlbertConfig) -> bool:
 
 
 def block_names(prefix: str, *ends: str) -> dict[str, str]:
-    """Returns what a format calls the layers of a block: a prefix, and an end for each in the order of `LAYERS`."""
+    """Returns a format's names for the layers of a block: a prefix, and an end for each in the order of `LAYERS`."""
     layers = (layer for layer in LAYERS if "{n}" in layer)
     return {layer: f"{prefix}{end}" for layer, end in zip(layers, ends, strict=True)}
 
@@ -179,7 +178,7 @@ def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[
         "linear": tuple(map(Spelling, _LINEAR_ENDS)),
     }
     found = {**ours, **kinds}
-    # What is not said of products with a special form is what is said of all.
+    # Products with a special form are spelt like all others where nothing else is said.
     return types.MappingProxyType(dict.fromkeys(("heads", "joined_heads", "output"), found["linear"]) | found)
 
 

@@ -43,8 +43,7 @@ def read_wordpiece(
 ) -> tuple[KoreanWordPieceTokenizer, tuple[str, ...]] | None:
     """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary.
 
-    The config is what tokenizer_config.json says, maybe nothing. `as_google` reads a vocabulary alone as Google's code
-    reads it.
+    `config` is the content of tokenizer_config.json; `as_google` reads a vocabulary alone as Google's code does.
     """
     names = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in names}
@@ -84,8 +83,8 @@ def read_wordpiece(
 def read_pieces(path: str) -> tuple[Vocabulary, list[str]]:
     """Returns the vocabulary in a file as transformers reads it, and sentences on lines that stand for no piece.
 
-    Of lines with the same piece the last one counts, and no text becomes an empty one. Such lines become [unused]
-    slots, so that all other pieces keep their ids; at the end of the file they are left out.
+    Those are empty lines, and all but the last with the same piece. They become [unused] slots, so that the other
+    pieces keep their ids; at the end of the file they are left out.
     """
     pieces = split_lines(read_text(path, "the vocabulary"))
     while pieces and not pieces[-1]:

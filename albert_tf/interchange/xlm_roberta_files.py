@@ -39,7 +39,6 @@ _DIFFERS = (
 def read_xlm_roberta(
     path: str | None, folder: str, options: ReadOptions, *_: typing.Any
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
-    """Returns XLM-RoBERTa's tokenizer, of a SentencePiece model or of tokenizer.json alone, and sentences on it."""
     tokenizer = read_tokenizer(path, folder, options, _UNIGRAMS, _with_ids_of_fairseq)
     return tokenizer, (f"tokenizer: SentencePiece with form={FORM}", _DIFFERS)
 

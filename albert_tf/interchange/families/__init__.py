@@ -1,4 +1,4 @@
-"""How Hugging Face's transformers writes each family of encoders that ours can be: one class a family."""
+"""The families of encoders as Hugging Face's transformers writes them, a class for each."""
 
 import importlib
 
@@ -9,7 +9,7 @@ from albert_tf.interchange.foreign_config import is_bert
 
 
 def family_named(name: str) -> Family:
-    """Returns a family of `FAMILIES`."""
+    """Returns the family with a name in `FAMILIES`."""
     module, _, class_name = FAMILIES[name].converter.rpartition(".")
     return getattr(importlib.import_module(module), class_name)(name)
 

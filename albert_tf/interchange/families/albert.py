@@ -10,7 +10,7 @@ from albert_tf.interchange.variables import block_names
 
 
 class Albert(Family):
-    """The first version and the second, which has other activations."""
+    """Versions 1 and 2, which differ in their activations."""
 
     class_prefix = "Albert"
     prefix = "albert."

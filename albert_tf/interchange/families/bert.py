@@ -7,7 +7,7 @@ from albert_tf.interchange.variables import block_names
 
 
 class Bert(Family):
-    """What `Family` says, and decoders: no piece sees those after it, and their classes have no pooler."""
+    """BERT as `Family` has it, and decoders: no token sees those after it, and only some have a pooler."""
 
     fixed = {"model_type": "albert"}
     can_be_causal = True

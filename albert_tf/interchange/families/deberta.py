@@ -1,7 +1,4 @@
-"""DeBERTa-v2 and v3: attention that knows how far apart two pieces are, and heads on a pooler of their own.
-
-transformers spells the head of masked language models in two ways, by `legacy` in the config; they compute the same.
-"""
+"""DeBERTa-v2 and v3: attention that knows how far apart two tokens are, and heads on a pooler of their own."""
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, shorten
@@ -12,6 +9,7 @@ from albert_tf.interchange.variables import block_names
 
 _TERMS = ("p2c", "c2p")
 _HEADS = {"gelu": "dense_gelu", "tanh": "dense_tanh", "relu": "dense_relu"}
+# Masked-LM heads are spelt in two ways, by `legacy` in the config; they compute the same.
 _OTHER_HEAD = "lm_predictions.lm_head."
 _IN_OTHER_HEAD = {
     f"{_OTHER_HEAD}dense.": "cls.predictions.transform.dense.",
@@ -21,7 +19,7 @@ _IN_OTHER_HEAD = {
 
 
 class DebertaV2(Family):
-    """Embeddings are as wide as the layers, often without segments and positions, and there is no pooler of BERT's."""
+    """Embeddings are as wide as the layers, often without segments and positions; there is no pooler of BERT's."""
 
     class_prefix = "DebertaV2"
     prefix = "deberta."
@@ -156,11 +154,11 @@ def _read_terms(values, source):
 
 
 def _or_none(size):
-    """Returns a size as we write it, 0 where theirs is one that stands for none."""
+    """Returns a size, 0 for any of theirs below 1, which stand for none."""
     return 0 if type(size) is int and size < 1 else size
 
 
 def _in_first_spelling(name):
-    """Returns the name that a variable has where `legacy` is true."""
+    """Returns a variable's name where `legacy` is true."""
     start = next((start for start in _IN_OTHER_HEAD if name.startswith(start)), "")
     return f"{_IN_OTHER_HEAD[start]}{name.removeprefix(start)}" if start else name

@@ -1,6 +1,6 @@
-"""What a family of encoders is to a converter. The base is BERT; the files beside this one say what differs in others.
+"""The base of the families of encoders, which is BERT; the files beside this one say how others differ.
 
-Methods are given our config and our names of variables, or theirs as `values` of a config.json and `found` weights.
+Methods take our config and our names of variables, or theirs as `values` of a config.json and `found` weights.
 """
 
 import collections.abc
@@ -27,7 +27,7 @@ Values = dict[str, typing.Any]  # of a config
 Names = dict[str, str]  # theirs by ours
 Found = collections.abc.Container[str]  # names of variables in a folder
 Variables = collections.abc.Mapping[str, Weight]  # by their names
-# What is GELU there is another function here, and the other way round.
+# "gelu" there is another function than here, and the other way round.
 _ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu"),
@@ -41,7 +41,7 @@ OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out
 
 
 def embedding_names(prefix: str) -> Names:
-    """Returns the names of the embeddings of BERT and of what was made after it."""
+    """Returns the names of the embeddings in BERT and its successors."""
     names = ("word_embeddings", "token_type_embeddings", "position_embeddings")
     return {
         **{f"encoder/embeddings/{name}": f"{prefix}embeddings.{name}" for name in names},
@@ -50,7 +50,6 @@ def embedding_names(prefix: str) -> Names:
 
 
 def masked_lm_names(transform: str, layer_norm: str, bias: str) -> Names:
-    """Returns the names of the layers of a masked language model's head."""
     names = {"transform": transform, "layer_norm": layer_norm, "output_bias": bias}
     return {f"masked_lm_head/{layer}": name for layer, name in names.items()}
 
@@ -104,12 +103,12 @@ class Family:
 
     @property
     def always(self) -> Values:
-        """What our config says of all its models."""
+        """The fields of our config that are the same for all its models."""
         return {"sharing": "none", "model_type": self.name, **self.fixed}
 
     @property
     def names_in_config(self) -> Names:
-        """The fields of our config that its config has, and what it calls them."""
+        """Its names for those fields of our config that its config has."""
         return {ours: self.config_names.get(ours, ours) for ours in self.defaults if ours not in self.fixed}
 
     @property
@@ -132,7 +131,6 @@ class Family:
 
     @functools.cached_property
     def naming(self) -> Naming:
-        """What it calls our layers."""
         heads = {
             OF_TEXT: self.text_head,
             OF_OPTION: self.choice_head,
@@ -181,12 +179,12 @@ class Family:
         return values
 
     def computes(self, config: AlbertConfig) -> Values:
-        """Returns what has to be so in our config of a model for its classes to compute it, besides our defaults."""
+        """Returns the values of our config that its classes compute, where they aren't our defaults."""
         plain = {"inner_group_num": 1, "embedding_size": config.hidden_size}
         return self.always | {name: value for name, value in plain.items() if name not in self.defaults}
 
     def config_to_write(self, model: PortableModel) -> AlbertConfig:
-        """Returns the config of a model in its words; an InputError if its classes don't compute that."""
+        """Returns our config of a model, put as the family does; an InputError if its classes don't compute it."""
         config = model.config
         foreign_config.check_architecture(config, "huggingface", self.computes(config))
         self.check_masked_lm(config, model.has("masked_lm_head"), "`to=huggingface`")
@@ -201,11 +199,11 @@ class Family:
             )
 
     def check_network(self, values: Values, found: Variables, config_file: str, source: str) -> list[str]:
-        """Checks that a config is of the network that is there; returns sentences on that."""
+        """Checks that the config describes the network in the weights; returns sentences on it."""
         return []
 
     def check_tokenizer(self, folder: str) -> None:
-        """Raises InputError if a folder has the usual tokenizer of its models, and no kind of ours is that."""
+        """Raises InputError if a folder has the usual tokenizer of its models, and that is none of ours."""
         names, is_there = (*_BPE_FILES, VOCABULARY_FILE), gfile_for(folder).exists
         exists = [name for name in names if is_there(os.path.join(folder, name))]
         if self.usual_tokenizer and exists and VOCABULARY_FILE not in exists:
@@ -218,7 +216,7 @@ class Family:
     def read_weights(self, found: Variables, source: str) -> tuple[Variables, list[str]]:
         """Returns weights by the names of `naming`, and the names of buffers, which were left; errors name `source`.
 
-        Folders may begin without prefix, spell norms as TensorFlow 1 does, and hold tied weights twice.
+        Names may lack the prefix or spell norms as TensorFlow 1 does, and tied weights may be there twice.
         """
         is_bare = not any(name.startswith(self.prefix) for name in found)
         parts = {name.removeprefix(self.prefix).partition(".")[0] for name in self.encoder_names().values()}
@@ -252,14 +250,14 @@ class Family:
         return weights, [*notes, *(f"left, because the class has no place for it: {part}" for part in left)]
 
     def _lacks(self, model, class_name):
-        """Returns what the names begin with of parts that a class has no place for, and its family has."""
+        """Returns the prefixes of the parts that its family has and a class has no place for."""
         if class_name == "LMHeadModel":
             return ("encoder/pooler/", "sentence_order_head/")
         is_discriminator = class_name == "ForPreTraining" and model.has("replaced_token_head")
         return ("masked_lm_head/",) if is_discriminator else ()
 
     def class_name(self, model: PortableModel) -> str:
-        """Returns the class that a model is written for, without the name of the family."""
+        """Returns the class that a model is written for, without `class_prefix`."""
         if model.has_head and model.task and model.task.kind.head.hf_class:
             return model.task.kind.head.hf_class
         if model.config.is_causal and (model.has("masked_lm_head") or model.config.language_model_head == "tied"):

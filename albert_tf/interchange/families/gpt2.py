@@ -1,7 +1,6 @@
-"""GPT-2, whose layers hold query, key and value as one matrix, the columns of one after those of the other.
+"""GPT-2 with BERT's WordPieces, as some Korean and Chinese ones have them; its own byte-level BPE is none of ours.
 
-Its tokenizer is byte-level BPE, which albert_tf doesn't have. GPT-2s with the WordPiece vocabulary of BERT, as Korean
-and Chinese ones may have it, can be converted.
+Its layers hold query, key and value as one matrix, the columns of one after those of the other.
 """
 
 import numpy as np

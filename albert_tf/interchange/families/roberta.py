@@ -40,7 +40,7 @@ class Roberta(Family):
 
 
 class XlmRoberta(Roberta):
-    """The same with other names of classes, and a tokenizer of its own."""
+    """RoBERTa with other names of classes, and a tokenizer of its own."""
 
     class_prefix = "XLMRoberta"
     sentencepiece = XLM_ROBERTA

@@ -1,8 +1,4 @@
-"""XLM, whose config says in words of its own how many languages there are embeddings of, and what the activation is.
-
-The feed-forward network is always four times as wide as the layers. Its tokenizer, BPE on text that was lower-cased and
-lost its accents (which takes Hangul apart), is none of ours.
-"""
+"""XLM, whose config has words of its own for the activation and for the number of languages with embeddings."""
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -10,11 +6,11 @@ from albert_tf.interchange.families.family import Family, Found, Names, Values
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.variables import block_names
 
-_WIDTH = 4
+_WIDTH = 4  # how many times as wide as the layers its feed-forward networks are
 
 
 class Xlm(Family):
-    """Its heads of fine-tuned models are others than ours."""
+    """XLM without the heads of fine-tuned models, which differ from ours."""
 
     class_prefix = "XLM"
     prefix = "transformer."
@@ -51,7 +47,7 @@ class Xlm(Family):
         ),
         **dict.fromkeys(("start_n_top", "end_n_top"), "of heads that are not read"),
     }
-    usual_tokenizer = "BPE"
+    usual_tokenizer = "BPE"  # on text without capitals and accents, whose Hangul is taken apart with them
 
     def encoder_names(self) -> Names:
         return {
