@@ -47,7 +47,7 @@ CONFIG = shipped_path("configs/albert_demo.json")
 RECIPE = shipped_path("configs/recipes/demo.cfg")
 SAMPLES = shipped_path("samples")
 REVIEWS = os.path.join(SAMPLES, "reviews")
-# What is to be classified is worth reading beforehand: so the reviews to learn from are here too, without their labels.
+# Texts to classify are worth reading beforehand: so the reviews to learn from are here too, without their labels.
 SAMPLE_TEXTS = [os.path.join(SAMPLES, name) for name in ("corpus", "reviews/texts_of_train.txt", "unlabelled_reviews")]
 SHIPPED_MODEL = shipped_path("models/albert_ko_small")
 RESULTS_FILE = "demo_results.json"

@@ -17,7 +17,7 @@ from albert_tf.settings import changed, setting
 from albert_tf.verbosity import tell
 
 _OF_GENERATION = ("max_pieces", "top_k", "top_p", "temperature", "repetition_penalty", "seed")
-# What is said of files.
+# Settings that go with files.
 _OF_FILES = ("output_file", "input_fields", "on_bad_row", "overwrite")
 # A part of the file takes as long as there are pieces, not texts, in it.
 _BATCHES_PER_PART = 4

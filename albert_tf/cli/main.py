@@ -14,7 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import to_json
 from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
-# What it says stands before it, for Hangul is not of one width everywhere.
+# The purpose of each stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
   guess what is missing   albert-tf "배우들의 연기가 정말 {MASK}."
   use your own model      albert-tf --model=run/my_classifier "정말 좋다"

@@ -18,7 +18,7 @@ from albert_tf.serving.scoring.queries import METHODS
 from albert_tf.serving.scoring.template import read_template
 from albert_tf.settings import TRAINING, changed, setting
 
-# What is said of a template, or of examples in it.
+# Settings that go with a template, or with examples in it.
 _OF_TEMPLATES = ("train_file", "num_examples", "random_seed", "label_field", "compare")
 _OF_EXAMPLES = ("num_examples", "random_seed")
 # A part of the file takes about as long as there are pieces, not texts, in it.

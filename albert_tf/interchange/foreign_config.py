@@ -132,7 +132,7 @@ def is_bert(config: AlbertConfig) -> bool:
 
 
 def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
-    """Returns the config of the same model with sharing put in groups alone, as in ALBERT's formats."""
+    """Returns the config of the same model with sharing told by num_hidden_groups alone, as in ALBERT's formats."""
     if config.sharing == "none":
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
