@@ -3,6 +3,8 @@
 import collections.abc
 import contextlib
 import io
+import os
+import tempfile
 import typing
 
 import tensorflow as tf
@@ -40,7 +42,9 @@ def write_litert(path: str, trained: TrainedModel, weight_type: str) -> dict[str
             "`format=onnx` or saved_model"
         )
     function = trace_for_ids(trained)
-    write_bytes(path, to_litert(function, weight_type))
+    with _temporary_files_in(os.path.dirname(path)):
+        content = to_litert(function, weight_type)
+    write_bytes(path, content)
     return {DEFAULT: function}
 
 
@@ -111,6 +115,16 @@ def to_onnx(function: typing.Any) -> bytes:
     with _quiet():
         model, _ = tf2onnx.convert.from_function(by_position, input_signature=specs, opset=_ONNX_OPSET)
     return model.SerializeToString()
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder):
+    """Lets the converter's copy of the model lie in a folder that goes when a killed export is repeated."""
+    kept, tempfile.tempdir = tempfile.tempdir, folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = kept
 
 
 @contextlib.contextmanager
