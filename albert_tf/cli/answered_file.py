@@ -1,4 +1,4 @@
-"""What commands share that answer every row of a file."""
+"""The commands that answer every row of a file: their settings, and how they do it."""
 
 import collections.abc
 import dataclasses
@@ -15,7 +15,7 @@ _OTHER_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnsweredFileSettings(Settings):
-    """What to answer, and how; commands say in the help of theirs what that is."""
+    """The file to answer, and how; each command has its own help of them."""
 
     input_file: str | None = setting(None)
     output_file: str | None = setting(None, "JSON lines to write, one for each line of the input, in its order.")

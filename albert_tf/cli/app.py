@@ -1,4 +1,4 @@
-"""What all commands with TensorFlow share: a quiet start, and what `command` has.
+"""Commands with TensorFlow: a quiet start, and all that `command` has.
 
 They import it before anything else, because it keeps TensorFlow's start-up messages away from the user (unless
 TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first imported.

@@ -30,7 +30,7 @@ from albert_tf.whole_folders import files_together
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularySettings(CorpusSettings, TokenizerSettings):
-    """What text a vocabulary is made of, and how; or which one is to be looked at or filled up."""
+    """The text of a vocabulary, and how it is made; or one that is to be looked at or filled up."""
 
     languages: tuple[str, ...] | None = setting(
         None, "The language of each path or glob of --input_file, as in ko,en; by default all text is one language."

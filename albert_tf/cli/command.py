@@ -1,4 +1,4 @@
-"""What all commands share, with TensorFlow or without: flags that are read when they run, errors without tracebacks."""
+"""All commands, with TensorFlow or without: flags that are read when they run, errors without tracebacks."""
 
 import collections.abc
 import contextlib

@@ -16,7 +16,7 @@ from albert_tf.verbosity import tell
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConvertSettings(Settings):
-    """What to convert into what; `ReadOptions` has fields of the same names."""
+    """The conversion to make; `ReadOptions` has fields of the same names."""
 
     from_: str = setting("albert_tf", "What is read.", choices=FORMATS)
     to: str = setting("albert_tf", "Format to write; --init_checkpoint accepts albert_tf.", choices=FORMATS)

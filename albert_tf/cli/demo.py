@@ -33,7 +33,7 @@ from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoSettings(Settings):
-    """What the demo learns from, and where it writes."""
+    """The text that the demo learns from, and where it writes."""
 
     output_dir: str = setting("demo_output", "Folder for everything the demo writes.", group=MODEL)
     corpus: str | None = setting(None, "Your own text: a file, a glob, or a folder of such files.")

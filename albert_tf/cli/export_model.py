@@ -18,7 +18,7 @@ _WEIGHT_TYPES = tuple(dict.fromkeys(kind for each in FORMATS.values() for kind i
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSettings(Settings):
-    """What to export, and in which form."""
+    """The model to export, and its form."""
 
     model_dir: str | None = setting(None, "Folder of a fine-tuned or pre-trained model, also one of transformers.")
     output_dir: str | None = setting(

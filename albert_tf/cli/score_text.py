@@ -27,7 +27,7 @@ _BATCHES_PER_PART = 4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreSettings(AnsweredFileSettings):
-    """What is to be scored or labelled, and how."""
+    """The texts to score or to label, and how."""
 
     model_dir: str = setting(SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
     input_file: str | None = changed(

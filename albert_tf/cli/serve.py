@@ -21,7 +21,7 @@ _DEFAULT = ServerOptions()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServeSettings(Settings):
-    """What to serve, and how; `ServerOptions` has fields of the same names."""
+    """The model to serve, and how; `ServerOptions` has fields of the same names."""
 
     model_dir: str | None = setting(
         None, "The --output_dir of export_model.py, or one of its versions: SavedModels, or LiteRT's."
