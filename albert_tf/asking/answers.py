@@ -10,8 +10,9 @@ import typing
 
 import numpy as np
 
-# Signatures: what answers requests that name none, and those of pre-trained models.
-DEFAULT, PIECES, FILL_MASK, FIND_REPLACED = "serving_default", "pieces", "fill_mask", "find_replaced"
+# The signature that answers requests which name none, and others of pre-trained models.
+DEFAULT = "serving_default"
+PIECES, FILL_MASK, FIND_REPLACED = "pieces", "fill_mask", "find_replaced"
 
 # The output, int [N], that says how many columns of each row are there where rows differ: all outputs with columns have
 # the same ones, and what is behind is filler.
