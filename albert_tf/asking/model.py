@@ -307,6 +307,11 @@ class Model:
         return self.backend.max_seq_length
 
     @property
+    def model(self) -> typing.Any:
+        """The Keras model of a folder; an export has none."""
+        return self.backend.model
+
+    @property
     def tokenizer(self) -> typing.Any:
         """The tokenizer of its texts; a LiteRT export has none of ours."""
         return self.backend.tokenizer

@@ -37,7 +37,7 @@ class FolderBackend(TokenizerBackend):
     """
 
     def __init__(self, trained: TrainedModel, place: str, why_no_head: str | None = None):
-        self.trained, self.tokenizer, self.task = trained, trained.tokenizer, trained.task
+        self.trained, self.model, self.tokenizer, self.task = trained, trained.model, trained.tokenizer, trained.task
         self._folder, self._why_no_head = place, why_no_head
         self.place = f"{place}, which was {'pre-trained' if trained.task is None else 'fine-tuned'},"
         self.results, self.max_seq_length = trained.results, trained.max_seq_length

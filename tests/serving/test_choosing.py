@@ -30,11 +30,7 @@ def models():
 
 def log_probability(model, pieces, position, label):
     ids = [PIECES.index(piece) for piece in pieces]
-    logits = (
-        model.backend.trained.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, position]
-        .numpy()
-        .astype(float)
-    )
+    logits = model.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, position].numpy().astype(float)
     return logits[PIECES.index(label)] - np.log(np.exp(logits).sum())
 
 

@@ -19,7 +19,7 @@ def states_of(model, text):
     """Returns the last states of one text, without padding: float32 [S, H]."""
     vocabulary = model.tokenizer.vocabulary
     ids = [vocabulary.id_of("[CLS]"), *model.tokenizer.encode(text).ids[1:-1], vocabulary.id_of("[SEP]")]
-    return model.backend.trained.model.encoder({"input_ids": tf.constant([ids])})["sequence_output"][0].numpy()
+    return model.model.encoder({"input_ids": tf.constant([ids])})["sequence_output"][0].numpy()
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_masks_get_the_most_probable_pieces_in_order(model):
         ids.append(vocabulary.id_of("[SEP]"))
         positions = [place for place, each in enumerate(ids) if each == vocabulary.id_of("[MASK]")]
         inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
-        logits = model.backend.trained.model(inputs)["masked_lm_logits"][0].numpy().astype(float)
+        logits = model.model(inputs)["masked_lm_logits"][0].numpy().astype(float)
         probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
         probabilities /= probabilities.sum(axis=-1, keepdims=True)
         for guesses, of_mask in zip(of_text, probabilities, strict=True):

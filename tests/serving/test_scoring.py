@@ -31,7 +31,7 @@ def models():
 
 
 def log_probabilities(model, ids):
-    logits = model.backend.trained.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0].numpy().astype(float)
+    logits = model.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0].numpy().astype(float)
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
