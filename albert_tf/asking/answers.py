@@ -38,12 +38,14 @@ class Answer(abc.ABC):
         signature: The signature of an export whose outputs `prediction` needs.
         reads_windows: Whether long texts are always read in windows, and never cut.
         needs_thresholds: Whether labels are given by thresholds.
+        needs: The outputs of that signature that `prediction` reads.
     """
 
     name: str
     signature = DEFAULT
     reads_windows = False
     needs_thresholds = False
+    needs: tuple[str, ...] = ()
 
     def __init__(self, labels: collections.abc.Sequence[str] = (), thresholds: collections.abc.Sequence[float] = ()):
         self._labels, self._thresholds = tuple(labels), np.array(thresholds, np.float32)
@@ -72,7 +74,7 @@ class ValueAnswer(Answer):
 class LabelAnswer(ValueAnswer):
     """One of several labels, with the probabilities of all."""
 
-    name = "label"
+    name, needs = "label", ("probabilities",)
 
     def of_values(self, values):
         probabilities = dict(zip(self._labels, map(float, values)))
@@ -93,7 +95,7 @@ class LabelAnswer(ValueAnswer):
 class LabelsAnswer(ValueAnswer):
     """Any number of several labels: those that reach their thresholds, and the probabilities of all."""
 
-    name, signature, needs_thresholds = "labels", "all_labels", True
+    name, signature, needs_thresholds, needs = "labels", "all_labels", True, ("probabilities",)
 
     def of_values(self, values):
         given = np.flatnonzero(np.asarray(values, np.float32) >= self._thresholds)
@@ -126,7 +128,7 @@ class LabelsAnswer(ValueAnswer):
 class ScoreAnswer(ValueAnswer):
     """A number."""
 
-    name = "score"
+    name, needs = "score", ("score",)
 
     def of_values(self, values):
         return {"score": float(values)}
@@ -144,7 +146,7 @@ class ScoreAnswer(ValueAnswer):
 class EntitiesAnswer(Answer):
     """Entities with their types and places."""
 
-    name, reads_windows = "entities", True
+    name, reads_windows, needs = "entities", True, ("types", "begins", "ends", "texts")
 
     def prediction(self, row):
         entities = zip(row["types"], row["begins"], row["ends"], row["texts"])
@@ -154,7 +156,7 @@ class EntitiesAnswer(Answer):
 class SpanAnswer(Answer):
     """A part of a text that answers a question, "" and no place where none does."""
 
-    name, reads_windows = "span", True
+    name, reads_windows, needs = "span", True, ("answer", "begin", "end", "score")
 
     def prediction(self, row):
         is_there = row["begin"] >= 0

@@ -127,6 +127,10 @@ class LiteRTBackend(Export):
     def _check_labels(self, interpreter):
         shape = interpreter.get_output_details()[0]["shape_signature"]
         num_labels, num_outputs = len(self.card["labels"]), shape[1] if len(shape) > 1 else 0
+        if bool(num_outputs) != ("probabilities" in self.answer.needs):
+            raise InputError(
+                f'{self.folder}: the card\'s "answer" is {self.answer.name}, which it does not give; export it anew'
+            )
         if num_labels != num_outputs:
             raise InputError(
                 f"{self._path} has {num_outputs} labels, and the model card beside it {num_labels}; the files are not "

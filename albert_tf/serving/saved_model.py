@@ -38,8 +38,15 @@ class SavedModelBackend(TokenizerBackend, Export):
         found = {name: describe(function) for name, function in self._loaded.signatures.items()}
         if _unordered(found) != _unordered(self.signatures):
             raise InputError(f"{folder}: the card has other signatures than the graph; export the model anew")
+        if self.answer is not None and not {*self.answer.needs} <= self._outputs_of(self.answer.signature):
+            raise InputError(
+                f'{folder}: the card\'s "answer" is {self.answer.name}, which the graph does not give; export it anew'
+            )
         self._extra_folder, self.hidden_size = extra_folder, card["config"]["hidden_size"]
         self.is_causal = card["config"].get("is_causal", False)
+
+    def _outputs_of(self, signature):
+        return self.signatures.get(signature, {"outputs": {}})["outputs"].keys()
 
     @functools.cached_property
     def tokenizer(self):
