@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf" / "__init__.py").read_text(encoding="utf-8"))[1]
 COMMANDS = runpy.run_path(str(ROOT / "albert_tf" / "cli" / "commands.py"))["COMMANDS"]
 
-# Folders that users name in commands; a wheel holds them in albert_tf/shipped, for albert_tf/shipped_files.py.
+# Folders that users name in commands; a wheel holds them in albert_tf/shipped, for albert_tf/base/shipped_files.py.
 SHIPPED = {f"albert_tf.shipped.{folder}": folder for folder in ("configs", "models", "samples")}
 
 setup(

@@ -18,7 +18,7 @@ from albert_tf.api import fit, load, pretrain
 __version__ = "0.3.0"
 
 # The parts that are imported when somebody asks for them.
-_PARTS = ("config", "finetuning", "modeling", "objectives", "pretraining", "serving", "tokenization", "training")
+_PARTS = ("config", "finetuning", "modeling", "objectives", "runs", "serving", "tokenization", "training")
 
 __all__ = ["fit", "load", "pretrain"]
 

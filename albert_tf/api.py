@@ -6,10 +6,10 @@ Importing this takes no time: what a function needs is imported when it is calle
 import os
 import tempfile
 
-from albert_tf.settings import check_whole
-from albert_tf.shipped_files import find_or_shipped
-from albert_tf.startup import import_tensorflow, use_onednn, without_warnings_of_tracing
-from albert_tf.verbosity import DETAILS, RESULTS, WARNINGS, at_most, tell
+from albert_tf.base.console import DETAILS, RESULTS, WARNINGS, at_most, tell
+from albert_tf.base.settings import check_whole
+from albert_tf.base.shipped_files import find_or_shipped
+from albert_tf.base.startup import import_tensorflow, use_onednn, without_warnings_of_tracing
 
 SHIPPED_MODEL = "models/albert_ko_small"
 

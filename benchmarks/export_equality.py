@@ -24,7 +24,7 @@ from absl import app, flags, logging
 
 import albert_tf
 from albert_tf.asking.answers import ValueAnswer
-from albert_tf.batch_prediction import InputRows
+from albert_tf.asking.input_rows import InputRows
 from albert_tf.serving.exporting import export_model
 
 FLAGS = flags.FLAGS

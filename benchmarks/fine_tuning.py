@@ -18,12 +18,12 @@ import sys
 
 from absl import app, flags
 
+from albert_tf.base.files import read_json, write_json
 from albert_tf.config import AlbertConfig
-from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification, Entities, FinetuningTask, QuestionAnswering, Regression
 from albert_tf.finetuning.baselines import compute_linear_scores
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.entities.tagged_text import types_of
+from albert_tf.finetuning.ner.tagged_text import types_of
 from benchmarks.linear_reader import linear_reader
 
 FLAGS = flags.FLAGS

@@ -67,11 +67,10 @@ def make_albert_tf(folder, work, has_caches):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 
-    from albert_tf.compilation.fusion import compiled_whole
-    from albert_tf.generation import GenerationOptions
-    from albert_tf.generation.decoder import Decoder, Prompts, rounded_length
+    from albert_tf.base.compilation import compiled_whole
     from albert_tf.interchange.foreign_folder import as_ours
     from albert_tf.modeling import AlbertForPreTraining
+    from albert_tf.serving.decoder import Decoder, GenerationOptions, Prompts, rounded_length
 
     tf.config.threading.set_intra_op_parallelism_threads(work["num_threads"])
     tf.config.threading.set_inter_op_parallelism_threads(work["num_threads"])

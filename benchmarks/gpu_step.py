@@ -49,12 +49,12 @@ _STEPS = {"albert_tf": "cudnn", "albert_tf, plain attention": "plain"}
 
 def write_programs() -> None:
     """Writes our step, for a GPU that has cuDNN's attention, and what checks that attention."""
+    from albert_tf.base.files import write_text
     from albert_tf.config import AlbertConfig
-    from albert_tf.files import write_text
     from albert_tf.objectives import make_objective
     from albert_tf.pretraining_data.masking import MaskingOptions
-    from albert_tf.tpu.steps import lower_step
-    from albert_tf.training.devices.whole_step import WholeStepStrategy
+    from albert_tf.tpu.compile_step import lower_step
+    from albert_tf.training.devices import WholeStepStrategy
 
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -80,7 +80,7 @@ def _lower_attention():
     import tensorflow as tf
 
     from albert_tf.modeling.kernels.attention_check import cudnn_functions
-    from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys
+    from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, VisibleKeys
     from albert_tf.tpu.compile_step import lower
 
     length, columns = FLAGS.max_seq_length, 4 * _HEAD_SIZE

@@ -26,10 +26,10 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import tensorflow as tf
 from absl import app, flags
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.sentencepiece_files import GOOGLE, HUGGINGFACE, KERAS_HUB
-from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.tokenizers.files import find_tokenizer
+from albert_tf.interchange.tokenizers.sentencepiece import GOOGLE, HUGGINGFACE, KERAS_HUB
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer, Vocabulary
 from benchmarks.stage import ROOT
 

@@ -26,8 +26,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from absl import app, flags
 
+from albert_tf.base.files import read_json
 from albert_tf.config import AlbertConfig
-from albert_tf.files import read_json
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
@@ -72,10 +72,10 @@ def measure(folder):
     """Prints as JSON what the shards in a folder are, and how long an example takes in seconds."""
     import tensorflow as tf
 
-    from albert_tf.pretraining.phases import objective_of
     from albert_tf.pretraining_data.input_pipeline import parse, train_dataset
     from albert_tf.pretraining_data.masking import mask_batch
     from albert_tf.pretraining_data.shards import find_shards
+    from albert_tf.runs.phases import objective_of
 
     config = AlbertConfig(vocab_size=read_json(os.path.join(folder, "manifest.json"), "the manifest")["vocab_size"])
     shards = find_shards([os.path.join(folder, "train-*.tfrecord")], config)

@@ -24,9 +24,9 @@ from absl import app, flags
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from albert_tf.base.files import read_json, write_json
 from albert_tf.cli.command import exit_stopped
 from albert_tf.config import AlbertConfig
-from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification, runner
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import (
@@ -35,13 +35,13 @@ from albert_tf.finetuning.defaults import (
     finetuning_settings,
     with_default_dropout,
 )
-from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.labels import labels_of
 from albert_tf.finetuning.linear_models import classify
 from albert_tf.finetuning.metrics import accuracy
+from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.texts.labels import labels_of
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 
 FLAGS = flags.FLAGS
 

@@ -16,14 +16,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from absl import app, flags
 
+from albert_tf.base.console import ProgressLine
+from albert_tf.base.files import read_json, write_json
 from albert_tf.config import AlbertConfig
-from albert_tf.files import read_json, write_json
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import make_objective
-from albert_tf.progress_line import ProgressLine
-from albert_tf.tpu.chips import find_tpu
-from albert_tf.tpu.planner import CompiledSteps, find_largest_batch
-from albert_tf.tpu.steps import lower_step, uncounted_flops
+from albert_tf.tpu.compile_step import lower_step, uncounted_flops
+from albert_tf.tpu.planner import CompiledSteps, find_largest_batch, find_tpu
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

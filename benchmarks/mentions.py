@@ -19,8 +19,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from albert_tf.mentions.names import NameList
-from albert_tf.mentions.trie import build_trie, find_sequences
+from albert_tf.knowledge.mentions import NameList, build_trie, find_sequences
 from albert_tf.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS

@@ -29,8 +29,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 from absl import app, flags
 
-from albert_tf.cores import computes_in_bfloat16
-from albert_tf.files import read_json, write_json
+from albert_tf.base.files import read_json, write_json
+from albert_tf.base.processes import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -157,7 +157,7 @@ def draw(document, salt=""):
 
 def write_texts():
     """Writes the mixtures, a sentence a line, and held_out.json: texts of held-out documents by source."""
-    from albert_tf.corpus.sentence_splitting import make_sentence_splitter
+    from albert_tf.reading.sentence_splitting import make_sentence_splitter
 
     if os.path.exists(path_of("held_out.json")):
         return
@@ -193,8 +193,7 @@ def write_texts():
 def make_vocabulary(size):
     """Builds a vocabulary of the first mixture, if there is none yet, and returns the path of its file."""
     from albert_tf.tokenization import KoreanWordPieceTokenizer
-    from albert_tf.tokenization.building.vocabulary_training import required_characters, train_vocabulary
-    from albert_tf.tokenization.building.word_counting import count_words
+    from albert_tf.tokenization.vocabulary_training import count_words, required_characters, train_vocabulary
 
     folder = path_of(f"vocabulary_{size}")
     if not os.path.exists(os.path.join(folder, "tokenizer.json")):

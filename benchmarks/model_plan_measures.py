@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.serving.scoring.queries import cut_texts
+from albert_tf.serving.scoring import cut_texts
 from albert_tf.tokenization import load_tokenizer
 from benchmarks.translations import mean_states
 

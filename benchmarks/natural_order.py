@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 
 import albert_tf
-from albert_tf.rows.row_file import RowFile
+from albert_tf.reading.rows import RowFile
 
 _FEWEST_WORDS = 6
 _LINES_AT_ONCE = 20_000

@@ -22,12 +22,12 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.distillation.lessons import LESSONS
+from albert_tf.objectives.distillation_losses import LESSONS
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
 from albert_tf.pretraining_data.packing import PACKINGS
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_train_function
 from benchmarks.stage import ROOT

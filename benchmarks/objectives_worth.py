@@ -19,8 +19,8 @@ import typing
 
 from absl import app, flags
 
-from albert_tf.cores import computes_in_bfloat16
-from albert_tf.files import read_json
+from albert_tf.base.files import read_json
+from albert_tf.base.processes import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS

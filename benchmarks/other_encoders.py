@@ -84,7 +84,7 @@ def read_ours(folder, work):
     from albert_tf.modeling.layers import named_variables
     from albert_tf.modeling.pretrained import find_checkpoint, load_weights, read_config
     from albert_tf.training import RunSettings
-    from albert_tf.training.devices.strategy import make_strategy
+    from albert_tf.training.devices import make_strategy
     from albert_tf.training.train_state import TrainState
 
     tf.config.threading.set_intra_op_parallelism_threads(work["num_threads"])
@@ -114,8 +114,8 @@ def albert_tf_jobs(folder, work):
     import tensorflow as tf
 
     from albert_tf.finetuning.batches import Examples
-    from albert_tf.training.devices.batches import distribute_batches
-    from albert_tf.training.outputs import make_output_step
+    from albert_tf.training.batches import distribute_batches
+    from albert_tf.training.evaluation import make_output_step
     from albert_tf.training.train_step import make_train_function
 
     features = make_features(task.config.vocab_size, work["train_batch_size"], work["max_seq_length"])
@@ -136,8 +136,7 @@ def litert_jobs(folder, work):
     from ai_edge_litert.interpreter import Interpreter
 
     task, model, _ = read_ours(folder, work)
-    from albert_tf.litert.predictor import run
-
+    from albert_tf.asking.litert import run
     from albert_tf.serving.loading import TrainedModel
     from albert_tf.serving.writers import to_litert, trace_for_ids
 

@@ -10,7 +10,7 @@ import os
 
 from absl import app, flags
 
-from albert_tf.files import read_json
+from albert_tf.base.files import read_json
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS

@@ -25,8 +25,8 @@ import time
 
 from absl import app, flags
 
-from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import match_files
+from albert_tf.base.files import match_files
+from albert_tf.reading.documents import CorpusReader
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

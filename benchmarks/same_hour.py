@@ -19,7 +19,7 @@ import sys
 
 from absl import app, flags
 
-from albert_tf.files import read_json
+from albert_tf.base.files import read_json
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.rows.row_file import RowFile
-from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts, masked_queries
+from albert_tf.reading.rows import RowFile
+from albert_tf.serving.scoring import WITHIN_WORD, cut_texts, masked_queries
 
 
 def cpu_seconds(function):

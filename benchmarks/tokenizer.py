@@ -21,8 +21,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from absl import app, flags
 
-from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import match_files
+from albert_tf.base.files import match_files
+from albert_tf.reading.documents import CorpusReader
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

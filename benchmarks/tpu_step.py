@@ -26,17 +26,15 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
 from albert_tf.modeling.kernels import plain_attention
-from albert_tf.modeling.kernels.linear import linear
-from albert_tf.modeling.kernels.output_positions import select_positions
-from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
+from albert_tf.modeling.kernels.linear import QueryKeyValue, linear
+from albert_tf.modeling.kernels.positions import select_positions
 from albert_tf.modeling.kernels.relative_scores import Distances
 from albert_tf.modeling.kernels.shared_weights import weights_of
 from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.chips import find_tpu
-from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
-from albert_tf.tpu.steps import lower_step, zeros
+from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower, lower_step, zeros
+from albert_tf.tpu.planner import find_tpu
 from benchmarks import peers
 from benchmarks.stage import ROOT
 from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic

@@ -29,7 +29,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_replica_step, make_train_function
 from benchmarks import peers

@@ -82,7 +82,7 @@ import tensorflow as tf
 from IPython.display import Markdown, display
 
 from albert_tf.config import AlbertConfig
-from albert_tf.corpus.reader import CorpusReader, find_corpus_files
+from albert_tf.reading.documents import CorpusReader, find_corpus_files
 from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
 from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, pieces, table, with_progress
 
@@ -122,9 +122,8 @@ display(table(("문서의 첫 두 문장 · the first two sentences of a documen
 # ㅠㅠ survive.
 
 # %%
-from albert_tf.tokenization.building.report import format_table, measure
-from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words
+from albert_tf.tokenization.vocabulary_report import format_table, measure
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
 
 
 def sentences_of(title):
@@ -163,8 +162,8 @@ display(table(list(tokenizers), rows))
 
 # %%
 from albert_tf.objectives import OBJECTIVES
-from albert_tf.pretraining_data.build.builder import build
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.making.builder import build
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 
 LENGTH = 64  # 토큰 수 · pieces of an example
@@ -188,7 +187,7 @@ display(table(("", "예제 examples", "토큰 수 pieces on average"), rows))
 # must guess all of these. They are drawn again each time an example is read.
 
 # %%
-from albert_tf.pretraining_data.shard_reader import ShardReader
+from albert_tf.pretraining_data.show import ShardReader
 
 
 def shown_example(shard, batch, row):
@@ -218,8 +217,8 @@ display(table(("예제 example",), [[shown_example(shard, batch, row)] for row i
 # The weights are random, and so are the guesses. You can put your own sentences here.
 
 # %%
-from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.phases import make_phase, objective_of
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import make_signatures
 
@@ -274,8 +273,8 @@ display(table(("", "무작위 가중치의 예측 · guesses of random weights")
 # %%
 import functools
 
-from albert_tf.pretraining.cooccurrence import begin_with_counts
-from albert_tf.pretraining.identity import data_settings
+from albert_tf.runs.cooccurrence import begin_with_counts
+from albert_tf.runs.phases import data_settings
 from albert_tf.training import RunSettings, TrainingRun
 
 steps = SIZES["num_train_steps"]

@@ -84,10 +84,9 @@ from albert_tf.finetuning.defaults import (
     finetuning_settings,
     with_default_dropout,
 )
-from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.labels import labels_of
-from albert_tf.finetuning.mistakes import confusion_matrix
-from albert_tf.plot_labels import drawable
+from albert_tf.finetuning.texts.classification import confusion_matrix, drawable
+from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.texts.labels import labels_of
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import TrainingRun
 from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, pieces, png_of, table

@@ -70,10 +70,10 @@ from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.labelled_text import encode_examples, read_examples
+from albert_tf.finetuning.texts.classification import drawable
+from albert_tf.finetuning.texts.labelled_text import encode_examples, read_examples
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.plot_labels import drawable
 from albert_tf.tokenization import load_tokenizer
 from notebooks.helpers import Clock, TrainingWatch, find_strategy, png_of, table
 
@@ -152,13 +152,12 @@ display(Image(png_of(figure)))
 # So we ask the paper's question of different models.
 
 # %%
-from albert_tf.corpus.reader import CorpusReader, find_corpus_files
-from albert_tf.pretraining.identity import data_settings
-from albert_tf.pretraining.phases import make_phase, objective_of
-from albert_tf.pretraining_data.build.builder import build
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.making.builder import build
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.reading.documents import CorpusReader, find_corpus_files
+from albert_tf.runs.phases import data_settings, make_phase, objective_of
 from albert_tf.training import RunSettings, TrainingRun
 
 tokenizer = load_tokenizer(MODEL)

@@ -57,8 +57,8 @@ from IPython.display import Image, display
 from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
-from albert_tf.tpu.chips import TPUS, find_tpu
-from albert_tf.training.devices.description import has_tpu
+from albert_tf.tpu.planner import TPUS, find_tpu
+from albert_tf.training.batches import has_tpu
 from notebooks.helpers import Clock, png_of, table
 
 SIZES = {"live_layers": None}  # None: 설정 그대로 · as the config says
@@ -327,7 +327,7 @@ MEGABYTES = 1000  # @param {type:"number"}
 PASSES = 10  # @param {type:"number"}
 SHARE = 1.0  # @param {type:"number"}
 
-from albert_tf.corpus.reader import CorpusReader, find_corpus_files
+from albert_tf.reading.documents import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
 with clock("5 텍스트의 토큰 수 · pieces in the text"):
@@ -368,8 +368,8 @@ if not can_compile:
     print("jax와 libtpu가 없거나 TPU가 있어서 건너뜁니다. No jax and libtpu here, or a TPU: nothing is compiled.")
 else:
     from albert_tf.objectives import make_objective
+    from albert_tf.tpu.compile_step import lower_step, uncounted_flops
     from albert_tf.tpu.planner import CompiledSteps
-    from albert_tf.tpu.steps import lower_step, uncounted_flops
 
     config = AlbertConfig.from_json_file("configs/albert_demo.json")
     if SIZES["live_layers"]:

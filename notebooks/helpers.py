@@ -51,7 +51,7 @@ def install():
     if "COLAB_RELEASE_TAG" in os.environ and shutil.which("apt-get"):  # without it plots have no Hangul
         subprocess.run(["apt-get", "install", "-y", "-qq", "fonts-nanum"], capture_output=True, check=False)
 
-    from albert_tf.startup import import_tensorflow, use_onednn
+    from albert_tf.base.startup import import_tensorflow, use_onednn
 
     use_onednn()
     import_tensorflow()
@@ -73,9 +73,9 @@ def pip_arguments(has_tpu, has_gpu, tensorflow):
 
 def find_strategy():
     """Returns the strategy of this machine's TPU, or else of its GPUs, or else of its CPU; says which, and why."""
-    from albert_tf.errors import InputError
-    from albert_tf.training.devices.description import describe_device, has_tpu, unused_device_warnings
-    from albert_tf.training.devices.strategy import make_strategy
+    from albert_tf.base.errors import InputError
+    from albert_tf.training.batches import describe_device, has_tpu, unused_device_warnings
+    from albert_tf.training.devices import make_strategy
 
     strategy = None
     if has_tpu():
@@ -198,7 +198,7 @@ def read_attention(model, text, max_pieces):
     import numpy as np
     import tensorflow as tf
 
-    from albert_tf.serving.signatures.text_inputs import TextInputs
+    from albert_tf.serving.signatures.base import TextInputs
 
     batch, _ = TextInputs(model.tokenizer, max_pieces).encode_masked(tf.constant([text]))
     # The model itself is asked, and not its encoder: some change what the encoder reads.

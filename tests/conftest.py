@@ -29,15 +29,13 @@ from hypothesis import settings
 from tensorflow_text.python.ops import fast_wordpiece_tokenizer
 from tiny_config import tiny_config
 
-from albert_tf import files
-from albert_tf.compilation import fusion
-from albert_tf.corpus.reader import CorpusReader
+from albert_tf.base import compilation, files
 from albert_tf.finetuning import Classification
+from albert_tf.reading.documents import CorpusReader
 from albert_tf.serving import exporting
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceModel, SentencePieceTokenizer
-from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED_DATA = pathlib.Path(os.environ.get("ALBERT_TF_SHARED_DATA", ROOT.parent / "shared" / "data"))
@@ -176,7 +174,7 @@ def quick_to_trace():
     """Leaves out what makes a step fast and takes longer than the few steps of a test: fused loops, graph optimizer."""
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fusion, "_xla_compiles_here", lambda: False)
+        patch.setattr(compilation, "_xla_compiles_here", lambda: False)
         yield
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
 
@@ -184,7 +182,7 @@ def quick_to_trace():
 @pytest.fixture
 def as_users_run(quick_to_trace, monkeypatch):
     """Puts back, for one test, what `quick_to_trace` leaves out, so that this process computes as a script would."""
-    monkeypatch.setattr(fusion, "_xla_compiles_here", lambda: True)
+    monkeypatch.setattr(compilation, "_xla_compiles_here", lambda: True)
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
     yield
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.tokenization import Vocabulary
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"

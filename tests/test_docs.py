@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.corpus.reader import CorpusReader
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
-from albert_tf.pretraining_data.build.builder import BuilderOptions, build
+from albert_tf.pretraining_data.making.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.reading.documents import CorpusReader
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -8,70 +8,29 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "albert_tf"
 
-BASE = "errors files json_types config"
 # Each part of the library, from the bottom up, and the parts that it may use.
 MAY_IMPORT = {
-    "errors": "",
-    "startup": "errors",  # imported before TensorFlow and all that needs it
-    "quiet_tensorflow": "startup",
-    "text_encoding": "errors",
-    "file_errors": "errors",
-    "files": "errors file_errors text_encoding",
-    "json_types": "errors",
-    "folder_lock": "errors file_errors files",
-    "whole_folders": "errors file_errors files folder_lock",
-    "families": "",
-    "config": "errors files families",
-    "checkpoint_files": "errors files json_types",
-    "verbosity": "",
-    "progress_line": "verbosity",
-    "cores": "",
-    "shipped_files": "errors",
-    "plot_labels": "",
-    "settings": "errors",
-    "child_process": "",
-    "lacking_characters": "",
-    "text_fields": "errors",
-    "saved_datasets": "errors files",
-    "text_windows": "",
-    "pair_truncation": "errors",
-    # What a model is asked and answers, without what computes.
-    "asking": f"{BASE} text_encoding settings cores lacking_characters pair_truncation",
-    "corpus": f"{BASE} text_encoding verbosity progress_line text_fields saved_datasets",
-    # None of these imports TensorFlow.
-    "rows": "errors verbosity text_encoding file_errors files text_fields corpus",
-    "litert": "errors json_types text_encoding files asking lacking_characters text_windows pair_truncation",
-    "server": "errors text_encoding asking",
-    "batch_prediction": "errors text_encoding files folder_lock json_types progress_line asking text_fields rows",
-    "tokenization": f"{BASE} quiet_tensorflow asking pair_truncation text_encoding lacking_characters progress_line",
-    "mentions": "errors files config tokenization",
-    "pretraining_data": f"{BASE} quiet_tensorflow startup folder_lock progress_line child_process corpus rows "
-    "tokenization mentions",
-    "compilation": "",
-    "modeling": f"{BASE} quiet_tensorflow checkpoint_files compilation mentions",  # knows nothing of text
-    "generation": "errors quiet_tensorflow settings compilation tokenization modeling",
-    "optimization": "errors quiet_tensorflow config compilation",
-    "objectives": "errors config quiet_tensorflow settings mentions pretraining_data modeling",
-    "training": f"{BASE} families quiet_tensorflow settings verbosity cores folder_lock checkpoint_files progress_line "
-    "tokenization modeling optimization objectives",
-    "trials": f"{BASE} quiet_tensorflow folder_lock checkpoint_files training",
-    "pretraining": f"{BASE} quiet_tensorflow checkpoint_files tokenization mentions pretraining_data modeling "
-    "objectives training",
-    "finetuning": f"{BASE} quiet_tensorflow settings verbosity folder_lock checkpoint_files "
-    "text_encoding plot_labels asking "
-    "text_windows text_fields corpus saved_datasets rows tokenization pretraining_data modeling objectives training",
+    "base": "",
+    "config": "base",
+    "optimization": "base",
+    # Nothing of these needs TensorFlow.
+    "reading": "base",
+    "asking": "base config reading",
+    "server": "base asking",
+    "tokenization": "base asking",
+    "knowledge": "base config tokenization",
+    "modeling": "base config knowledge",  # knows nothing of text
+    "pretraining_data": "base config reading tokenization knowledge",
+    "objectives": "base config knowledge modeling pretraining_data",
+    "training": "base config tokenization modeling optimization objectives",
+    "finetuning": "base config reading asking tokenization modeling pretraining_data objectives training",
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": f"{BASE} families quiet_tensorflow verbosity pair_truncation whole_folders checkpoint_files "
-    "tokenization modeling objectives training finetuning",
-    "serving": f"{BASE} quiet_tensorflow startup settings text_encoding folder_lock whole_folders "
-    "checkpoint_files asking shipped_files text_fields rows litert tokenization modeling generation objectives "
-    "training finetuning",
-    "tpu": f"{BASE} quiet_tensorflow child_process pretraining_data modeling optimization objectives "
-    "training finetuning",
-    "runs": f"{BASE} quiet_tensorflow startup settings verbosity text_encoding cores folder_lock checkpoint_files "
-    "shipped_files asking text_fields corpus rows tokenization mentions pretraining_data modeling objectives "
-    "training trials pretraining finetuning interchange serving",
-    "api": "startup settings verbosity shipped_files asking modeling finetuning interchange serving runs",
+    "interchange": "base config tokenization modeling objectives training finetuning",
+    "serving": "base config reading asking tokenization modeling objectives training finetuning",
+    "tpu": "base config pretraining_data modeling optimization objectives training finetuning",
+    "runs": "base config reading asking tokenization knowledge modeling pretraining_data objectives training "
+    "finetuning interchange serving",
+    "api": "base asking modeling interchange serving runs",
 }
 MAY_IMPORT = {part: set(allowed.split()) for part, allowed in MAY_IMPORT.items()}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
@@ -136,5 +95,7 @@ def test_package_itself_imports_nothing_but_its_functions():
 
 
 def test_every_kind_of_import_is_seen():
-    source = "import albert_tf.files\nfrom albert_tf import config\ndef f():\n    from albert_tf.tpu.steps import g\n"
-    assert {"files", "config", "tpu"} == imported_parts(source)
+    source = (
+        "import albert_tf.base.files\nfrom albert_tf import config\ndef f():\n    from albert_tf.tpu.planner import g\n"
+    )
+    assert {"base", "config", "tpu"} == imported_parts(source)

@@ -10,11 +10,12 @@ import zipfile
 
 import pytest
 
-from albert_tf import __version__, shipped_files
+from albert_tf import __version__
+from albert_tf.base import shipped_files
+from albert_tf.base.errors import InputError
+from albert_tf.base.shipped_files import SHIPPED_FOLDERS, did_you_mean, find_or_shipped, shipped_path
 from albert_tf.cli import demo
 from albert_tf.cli.commands import COMMANDS
-from albert_tf.errors import InputError
-from albert_tf.shipped_files import SHIPPED_FOLDERS, did_you_mean, find_or_shipped, shipped_path
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOT_SOURCE = ("build", "dist", "demo_output")

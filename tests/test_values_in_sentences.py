@@ -8,18 +8,18 @@ from tables import write_table
 from tiny_config import tiny_config
 
 from albert_tf.asking.cards import check_card
+from albert_tf.base.errors import InputError, describe, listed, quote, shorten
+from albert_tf.base.files import name_in_folder, read_json
 from albert_tf.config import AlbertConfig
-from albert_tf.corpus.reader import CorpusReader
-from albert_tf.errors import InputError, describe, listed, quote, shorten
-from albert_tf.files import name_in_folder, read_json
 from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
-from albert_tf.finetuning.choice_files import read_questions as read_choices
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.entities.tagged_text import read_tagged
+from albert_tf.finetuning.ner.tagged_text import read_tagged
 from albert_tf.finetuning.question_answering.squad import read_questions
+from albert_tf.finetuning.texts.multiple_choice import read_questions as read_choices
 from albert_tf.pretraining_data.manifest import read_manifest
-from albert_tf.rows.row_file import RowFile
-from albert_tf.serving.scoring.template import Template, read_template
+from albert_tf.reading.documents import CorpusReader
+from albert_tf.reading.rows import RowFile
+from albert_tf.serving.choosing import Template, read_template
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 

@@ -4,12 +4,12 @@ import os
 import typing
 
 from albert_tf.asking.answers import ANSWERS, LENGTHS, Answer
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.files import sha256_of
+from albert_tf.base.processes import num_usable_cores
+from albert_tf.base.settings import check_types
+from albert_tf.base.texts import TRUNCATIONS
 from albert_tf.config import AlbertConfig
-from albert_tf.cores import num_usable_cores
-from albert_tf.errors import InputError, shorten
-from albert_tf.files import sha256_of
-from albert_tf.json_types import check_types
-from albert_tf.pair_truncation import TRUNCATIONS
 
 # Outputs with filler: of entities, pieces and masks.
 _WITH_FILLER = {"types", "pieces", "guesses"}

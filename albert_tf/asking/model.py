@@ -10,9 +10,9 @@ from albert_tf.asking.answers import FIND_REPLACED, rows_of
 from albert_tf.asking.backend import Backend
 from albert_tf.asking.texts import MASK, list_inputs, read_strings, read_texts
 from albert_tf.asking.vectors import check_pooling, cosines, groups_of_one_length, normalized, pool
-from albert_tf.errors import InputError
-from albert_tf.lacking_characters import advice
-from albert_tf.settings import check_whole
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import check_whole
+from albert_tf.base.texts import advice
 
 # What a model may be asked.
 ABILITIES = ("fill_mask", "generate", "score", "choose", "find_replaced", "encode", "similarity", "predict")

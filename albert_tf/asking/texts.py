@@ -3,8 +3,8 @@
 import collections.abc
 import typing
 
-from albert_tf.errors import InputError, describe
-from albert_tf.text_encoding import replace_halves
+from albert_tf.base.errors import InputError, describe
+from albert_tf.base.files import replace_halves
 
 # Stands for a piece that is missing.
 MASK = "[MASK]"

@@ -4,7 +4,7 @@ import collections.abc
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 POOLINGS = ("mean", "first", "last", "all")
 

@@ -5,10 +5,10 @@ import dataclasses
 import time
 import typing
 
-from albert_tf.batch_prediction import BatchOptions, hold_output, predict_file
-from albert_tf.errors import ON_BAD_ROW, InputError
-from albert_tf.files import gfile_for, match_files, refuse_to_overwrite
-from albert_tf.settings import Settings, setting
+from albert_tf.asking.batch_prediction import BatchOptions, hold_output, predict_file
+from albert_tf.base.errors import ON_BAD_ROW, InputError
+from albert_tf.base.files import gfile_for, match_files, refuse_to_overwrite
+from albert_tf.base.settings import Settings, setting
 
 _OTHER_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 

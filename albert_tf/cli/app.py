@@ -6,9 +6,9 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 
 import sys
 
+from albert_tf.base.errors import InputError
+from albert_tf.base.startup import fast_import, import_tensorflow, use_onednn
 from albert_tf.cli.command import exit_stopped, run
-from albert_tf.errors import InputError
-from albert_tf.startup import fast_import, import_tensorflow, use_onednn
 
 use_onednn()
 try:

@@ -7,25 +7,32 @@ import dataclasses
 import os
 import time
 
-from albert_tf.corpus.reader import CorpusReader, describe_reading
-from albert_tf.errors import InputError
-from albert_tf.files import read_text, refuse_to_overwrite
-from albert_tf.pretraining_data.build.source_files import find_sources, refuse_pairs
+from albert_tf.base.console import ProgressLine, tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_text, refuse_to_overwrite
+from albert_tf.base.folders import files_together
+from albert_tf.base.settings import MODEL, TRAINING, changed, setting
 from albert_tf.pretraining_data.languages import sampling_shares
-from albert_tf.progress_line import ProgressLine
-from albert_tf.runs.data_settings import CorpusSettings
-from albert_tf.runs.tokenizer_settings import TokenizerSettings
-from albert_tf.settings import MODEL, TRAINING, changed, setting
+from albert_tf.pretraining_data.making.source_files import find_sources, refuse_pairs
+from albert_tf.reading.documents import CorpusReader, describe_reading
+from albert_tf.runs.settings.data import CorpusSettings
+from albert_tf.runs.settings.tokenizer import TokenizerSettings
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
-from albert_tf.tokenization.building.report import format_table, measure
-from albert_tf.tokenization.building.unused_slots import assign_unused
-from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words, join_counts, sample_numbers, take_numbers
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
-from albert_tf.verbosity import tell
-from albert_tf.whole_folders import files_together
+from albert_tf.tokenization.vocabulary_report import assign_unused, format_table, measure
+from albert_tf.tokenization.vocabulary_training import (
+    ALPHABET_CHOICES,
+    MORPHEME_CHOICES,
+    count_words,
+    has_kiwi,
+    join_counts,
+    require_kiwi,
+    required_characters,
+    sample_numbers,
+    take_numbers,
+    train_vocabulary,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

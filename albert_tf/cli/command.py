@@ -9,14 +9,13 @@ import typing
 
 from absl import app, flags, logging
 
+from albert_tf.base.console import spell_settings
+from albert_tf.base.errors import InputError, describe_file_error, file_errors
+from albert_tf.base.folders import hold
+from albert_tf.base.settings import Settings
+from albert_tf.base.startup import end_in_one_line_if_interrupted, warn_in_one_line
 from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
-from albert_tf.errors import InputError
-from albert_tf.file_errors import describe_file_error, file_errors
-from albert_tf.folder_lock import hold
-from albert_tf.settings import Settings
-from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
-from albert_tf.verbosity import spell_settings
 
 end_in_one_line_if_interrupted()
 

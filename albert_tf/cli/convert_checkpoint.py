@@ -5,13 +5,13 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 import dataclasses
 
+from albert_tf.base.console import tell
+from albert_tf.base.settings import MODEL, Settings, setting
+from albert_tf.base.shipped_files import or_shipped
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import WEIGHT_DTYPES
-from albert_tf.settings import MODEL, Settings, setting
-from albert_tf.shipped_files import or_shipped
-from albert_tf.verbosity import tell
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

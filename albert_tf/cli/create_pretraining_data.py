@@ -5,12 +5,12 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 import dataclasses
 
-from albert_tf.errors import InputError
-from albert_tf.files import refuse_to_overwrite
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import refuse_to_overwrite
+from albert_tf.base.settings import setting
 from albert_tf.pretraining_data.show import show_shard
 from albert_tf.runs.build_data import build_data
-from albert_tf.runs.data_settings import DataSettings
-from albert_tf.settings import setting
+from albert_tf.runs.settings.data import DataSettings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

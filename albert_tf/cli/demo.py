@@ -19,15 +19,14 @@ import time
 
 import numpy as np
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
-from albert_tf.corpus.reader import find_corpus_files
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, remove, write_json
+from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, remove, write_json
+from albert_tf.base.settings import MODEL, TRAINING, Settings, setting
+from albert_tf.base.shipped_files import shipped_path
 from albert_tf.finetuning import Classification
-from albert_tf.settings import MODEL, TRAINING, Settings, setting
-from albert_tf.shipped_files import shipped_path
-from albert_tf.training.loss_plot import PLOT_FILE
-from albert_tf.training.progress import METRICS_FILE, format_seconds
+from albert_tf.reading.documents import find_corpus_files
+from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
 

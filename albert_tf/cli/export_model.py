@@ -7,10 +7,10 @@ import contextlib
 import dataclasses
 import os
 
+from albert_tf.base.settings import MODEL, Settings, setting
 from albert_tf.interchange.foreign_folder import as_ours, format_of
 from albert_tf.serving.exporting import export_model
 from albert_tf.serving.formats import FORMATS
-from albert_tf.settings import MODEL, Settings, setting
 from albert_tf.tokenization import SentencePieceTokenizer
 
 _WEIGHT_TYPES = tuple(dict.fromkeys(kind for each in FORMATS.values() for kind in each.weight_types))

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from albert_tf.errors import InputError
-from albert_tf.shipped_files import shipped_path
+from albert_tf.base.errors import InputError
+from albert_tf.base.shipped_files import shipped_path
 
 
 def run():

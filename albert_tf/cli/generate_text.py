@@ -7,14 +7,14 @@ import dataclasses
 import warnings
 
 import albert_tf
-from albert_tf.batch_prediction import AskedTexts
+from albert_tf.asking.input_rows import AskedTexts
+from albert_tf.base.console import tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import changed, setting
 from albert_tf.cli import answered_file, app, command
 from albert_tf.cli.answered_file import AnsweredFileSettings
-from albert_tf.errors import InputError
-from albert_tf.generation.text_generator import POSITIONS, count_stopped
-from albert_tf.rows.bad_rows import counted
-from albert_tf.settings import changed, setting
-from albert_tf.verbosity import tell
+from albert_tf.reading.bad_rows import counted
+from albert_tf.serving.text_generator import POSITIONS, count_stopped
 
 _OF_GENERATION = ("max_pieces", "top_k", "top_p", "temperature", "repetition_penalty", "seed")
 # Settings that go with files.

@@ -5,7 +5,7 @@ Some have no effect. The others are taken with their default alone, because any 
 
 from absl import flags
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 # Name to default.
 _WITHOUT_EFFECT = {

@@ -12,29 +12,28 @@ import functools
 import os
 import sys
 
-from albert_tf.errors import InputError
-from albert_tf.files import to_json, write_json
+from albert_tf.base.console import ProgressLine, tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import to_json, write_json
+from albert_tf.base.settings import DEVICE, MODEL, TRAINING, setting
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import usual_objective
 from albert_tf.optimization.optimizers import OPTIMIZERS
-from albert_tf.pretraining.entities import config_for_plan
-from albert_tf.progress_line import ProgressLine
 from albert_tf.runs.model_files import read_planned_config, with_planned_teacher
-from albert_tf.runs.pretraining_settings import ObjectiveSettings
-from albert_tf.settings import DEVICE, MODEL, TRAINING, setting
-from albert_tf.tpu.chips import TPUS, find_tpu
+from albert_tf.runs.phases import config_for_plan
+from albert_tf.runs.settings.pretraining import ObjectiveSettings
+from albert_tf.tpu.compile_step import ReplicaStrategy, lower_step, planned_names, planned_objective, uncounted_flops
 from albert_tf.tpu.planner import (
+    TPUS,
     CompiledSteps,
     find_gradient_accumulation,
     find_largest_batch,
+    find_tpu,
     format_table,
     make_plan,
 )
-from albert_tf.tpu.replica_strategy import ReplicaStrategy
-from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, uncounted_flops
-from albert_tf.training.devices.attention_choice import check_attention
-from albert_tf.verbosity import tell
+from albert_tf.training.attention_choice import check_attention
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

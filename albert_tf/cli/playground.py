@@ -10,8 +10,8 @@ import dataclasses
 import os
 
 import albert_tf
-from albert_tf.errors import InputError, with_extra
-from albert_tf.settings import Settings, setting
+from albert_tf.base.errors import InputError, with_extra
+from albert_tf.base.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ Needs no TensorFlow where the model is a LiteRT export.
 import dataclasses
 
 import albert_tf
+from albert_tf.base.settings import changed, setting
 from albert_tf.cli import answered_file, command
 from albert_tf.cli.answered_file import AnsweredFileSettings
 from albert_tf.serving.formats import find_export
-from albert_tf.settings import changed, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

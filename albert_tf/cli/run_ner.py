@@ -4,7 +4,7 @@ from albert_tf.cli.training import training_command  # first: it keeps TensorFlo
 
 # isort: split
 from albert_tf.runs.finetune import finetune
-from albert_tf.runs.ner_settings import NerSettings
+from albert_tf.runs.settings.ner import NerSettings
 
 SETTINGS = NerSettings
 run = training_command(finetune, SETTINGS)

@@ -4,7 +4,7 @@ from albert_tf.cli.training import training_command  # first: it keeps TensorFlo
 
 # isort: split
 from albert_tf.runs.pretrain import pretrain
-from albert_tf.runs.pretraining_settings import PretrainingSettings
+from albert_tf.runs.settings.pretraining import PretrainingSettings
 
 SETTINGS = PretrainingSettings
 run = training_command(pretrain, SETTINGS)

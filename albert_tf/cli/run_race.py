@@ -4,7 +4,7 @@ from albert_tf.cli.training import training_command  # first: it keeps TensorFlo
 
 # isort: split
 from albert_tf.runs.finetune import finetune
-from albert_tf.runs.race_settings import RaceSettings
+from albert_tf.runs.settings.race import RaceSettings
 
 SETTINGS = RaceSettings
 run = training_command(finetune, SETTINGS)

@@ -4,7 +4,7 @@ from albert_tf.cli.training import training_command  # first: it keeps TensorFlo
 
 # isort: split
 from albert_tf.runs.finetune import finetune
-from albert_tf.runs.squad_settings import SquadSettings
+from albert_tf.runs.settings.squad import SquadSettings
 
 SETTINGS = SquadSettings
 run = training_command(finetune, SETTINGS)

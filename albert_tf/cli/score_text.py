@@ -8,15 +8,13 @@ import dataclasses
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
-from albert_tf.batch_prediction import AskedTexts
+from albert_tf.asking.input_rows import AskedTexts
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import TRAINING, changed, setting
 from albert_tf.cli import answered_file, app
 from albert_tf.cli.answered_file import AnsweredFileSettings
-from albert_tf.errors import InputError
-from albert_tf.serving.scoring.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy
-from albert_tf.serving.scoring.examples import draw_examples
-from albert_tf.serving.scoring.queries import METHODS
-from albert_tf.serving.scoring.template import read_template
-from albert_tf.settings import TRAINING, changed, setting
+from albert_tf.serving.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy, draw_examples, read_template
+from albert_tf.serving.scoring import METHODS
 
 # Settings that go with a template, or with examples in it.
 _OF_TEMPLATES = ("train_file", "num_examples", "random_seed", "label_field", "compare")

@@ -9,12 +9,12 @@ import dataclasses
 import os
 import re
 
+from albert_tf.base.errors import InputError, with_extra
+from albert_tf.base.settings import Settings, setting
+from albert_tf.base.startup import fast_import, import_tensorflow
 from albert_tf.cli import command
-from albert_tf.errors import InputError, with_extra
-from albert_tf.server.options import ServerOptions
+from albert_tf.server.batching import ServerOptions
 from albert_tf.serving.formats import find_export, need_export
-from albert_tf.settings import Settings, setting
-from albert_tf.startup import fast_import, import_tensorflow
 
 _DEFAULT = ServerOptions()
 

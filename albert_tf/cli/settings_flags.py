@@ -5,10 +5,10 @@ import os
 
 from absl import flags
 
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import GROUPS, RARE, Setting, Settings, settings_of
+from albert_tf.base.shipped_files import or_shipped
 from albert_tf.cli.original_flags import ORIGINAL_FLAGS, define_original_flags
-from albert_tf.errors import InputError
-from albert_tf.settings import GROUPS, RARE, Setting, Settings, settings_of
-from albert_tf.shipped_files import or_shipped
 
 FLAGS = flags.FLAGS
 

@@ -7,7 +7,7 @@ import collections.abc
 import typing
 
 from albert_tf.runs.asked_trials import Stopped
-from albert_tf.runs.training_settings import TrainingSettings
+from albert_tf.runs.settings.training import TrainingSettings
 
 
 def training_command(

@@ -1,13 +1,13 @@
 """The tasks that a pre-trained model can be fine-tuned for: one file or folder each, and a line in `TASKS`."""
 
-import albert_tf.quiet_tensorflow  # noqa: F401  (first)
-from albert_tf.finetuning.classification import Classification
-from albert_tf.finetuning.entities import Entities
-from albert_tf.finetuning.multi_label import MultiLabel
-from albert_tf.finetuning.multiple_choice import MultipleChoice
+import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
+from albert_tf.finetuning.ner import Entities
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
-from albert_tf.finetuning.regression import Regression
 from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.texts.classification import Classification
+from albert_tf.finetuning.texts.multi_label import MultiLabel
+from albert_tf.finetuning.texts.multiple_choice import MultipleChoice
+from albert_tf.finetuning.texts.regression import Regression
 
 # By name. Each can be made from the model's config alone.
 TASKS: dict[str, type[FinetuningTask]] = {

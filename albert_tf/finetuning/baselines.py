@@ -12,13 +12,13 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.base.console import RESULTS
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, write_json
+from albert_tf.base.settings import check_types
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.json_types import check_types
 from albert_tf.training import TrainingRun
-from albert_tf.verbosity import RESULTS
 
 LINEAR_FILE = "linear_scores.json"
 # How far a score may be off is told by the jackknife, which leaves out a group of examples at a time.

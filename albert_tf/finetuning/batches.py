@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.task import Features
 from albert_tf.objectives.objective import Batch, BatchSpec
 from albert_tf.pretraining_data.input_pipeline import pad_batch

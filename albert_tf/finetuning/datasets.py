@@ -7,9 +7,9 @@ import types
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.rows.bad_rows import tell_once
-from albert_tf.saved_datasets import is_saved, saved_splits
+from albert_tf.base.errors import InputError
+from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.tables import is_saved, saved_splits
 
 # The names that a file may have; in place of one there may be several, of files that belong together. A name that ends
 # in a slash is that of a split that the library datasets has saved.

@@ -9,11 +9,11 @@ import typing
 
 import numpy as np
 
-from albert_tf.checkpoint_files import CheckpointReader, only_model, resolve_checkpoint
+from albert_tf.base.checkpoint_files import CheckpointReader, only_model, resolve_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import settings_of
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.settings import settings_of
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import RunSettings
 

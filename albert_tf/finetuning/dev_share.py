@@ -5,9 +5,9 @@ import dataclasses
 import hashlib
 import typing
 
-from albert_tf.errors import InputError, shorten
-from albert_tf.rows.bad_rows import tell_once
-from albert_tf.verbosity import RESULTS
+from albert_tf.base.console import RESULTS
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.reading.bad_rows import tell_once
 
 # A text, and its label, or the labels of a text that may have several.
 Key = tuple[str, str | tuple[str, ...]]

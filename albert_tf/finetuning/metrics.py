@@ -5,7 +5,7 @@ import importlib.util
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 # Where KLUE-STS draws the line between sentences that mean the same and others (Park et al. 2021, section 3.2).
 _SAME_FROM = 3.0

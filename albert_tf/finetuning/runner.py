@@ -8,21 +8,20 @@ import typing
 
 import numpy as np
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.base.console import RESULTS, tell
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
 from albert_tf.finetuning.batches import Augmentation, Examples, TokenDropout
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.rows.bad_rows import tell_once
+from albert_tf.reading.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun
-from albert_tf.training.devices.batches import BatchLengths
-from albert_tf.training.run_folder.guard import read_settings
-from albert_tf.training.run_folder.identity import file_identity, joint_identity
-from albert_tf.verbosity import RESULTS, tell
+from albert_tf.training.batches import BatchLengths
+from albert_tf.training.run_folder.guard import file_identity, joint_identity, read_settings
 
 # How a share of texts with several labels is chosen; other versions chose another one.
 _BY_RAREST_LABEL = "by rarest label"

@@ -10,9 +10,9 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.base.settings import check_number
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import Batch, WeightedSum
-from albert_tf.settings import check_number
 
 # Of features: the teacher's logits of each row, and whether the row has a label of its own, float32 [N].
 TAUGHT, HAS_LABEL = "teacher_logits", "has_label"

@@ -8,16 +8,16 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import check_types
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning.dev_share import Key
 from albert_tf.finetuning.kinds import TaskKind
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
-from albert_tf.json_types import check_types
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch, BatchSpec
-from albert_tf.rows.row_file import write_rows
+from albert_tf.reading.rows import write_rows
 from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]

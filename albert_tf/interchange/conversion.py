@@ -6,17 +6,16 @@ import types
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
-from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_bytes, read_json, read_text, write_bytes, write_text
+from albert_tf.base.checkpoint_files import find_beside_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import gfile_for, read_bytes, read_json, read_text, write_bytes, write_text
+from albert_tf.base.folders import new_folder
 from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.families import family_of
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.publishing import publish
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.training.run_folder.model_card import for_transformers
-from albert_tf.training.run_folder.start_card import CARD_FILE, with_base_model
-from albert_tf.whole_folders import new_folder
+from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers, with_base_model
 
 # Each reads a path into a `PortableModel` and writes one into a folder.
 FORMATS: dict[str, types.ModuleType] = {

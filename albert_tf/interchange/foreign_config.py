@@ -4,9 +4,9 @@ import os
 import types
 import typing
 
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.files import gfile_for, read_json
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
-from albert_tf.files import gfile_for, read_json
 from albert_tf.interchange.portable_model import Caveat, PortableModel
 
 # Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.

@@ -7,20 +7,20 @@ import tempfile
 import typing
 import warnings
 
-from albert_tf.checkpoint_files import SETTINGS_FILE
-from albert_tf.errors import InputError
-from albert_tf.files import empty, gfile_for, read_json, sha256_of, write_json
+from albert_tf.base.checkpoint_files import SETTINGS_FILE
+from albert_tf.base.console import DETAILS, WARNINGS, tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import empty, gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
 from albert_tf.interchange.portable_model import Caveat, ReadOptions
-from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
-from albert_tf.interchange.tokenizer_files import NO_TOKENIZER, find_tokenizer
-from albert_tf.interchange.wordpiece_files import read_pieces
+from albert_tf.interchange.tokenizers.files import NO_TOKENIZER, find_tokenizer
+from albert_tf.interchange.tokenizers.sentencepiece import HUGGINGFACE
+from albert_tf.interchange.tokenizers.wordpiece import read_pieces
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
-from albert_tf.verbosity import DETAILS, WARNINGS, tell
 
 # In the folder of a run, the model that it began with; and the record of what that was converted from.
 CONVERTED_FOLDER = "converted_model"

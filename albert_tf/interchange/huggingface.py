@@ -3,26 +3,109 @@
 Weights are read from safetensors alone. pytorch_model.bin is a pickle, which can run any code when it is opened.
 """
 
+import collections.abc
+import contextlib
+import functools
+import json
+import math
 import os
+import shutil
+import tempfile
 
+import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError, listed, quote
-from albert_tf.files import name_in_folder, read_json, write_json
+from albert_tf.base.errors import InputError, first_line, listed, quote, shorten
+from albert_tf.base.files import name_in_folder, read_json, reading, write_json
 from albert_tf.finetuning import Classification, Entities
 from albert_tf.finetuning.kinds import OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families import family_of
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
 from albert_tf.interchange.huggingface_heads import class_in, find_head
-from albert_tf.interchange.ours import NO_TASK
-from albert_tf.interchange.portable_model import NO_PART, Caveat, PortableModel, ReadOptions, take_weights
-from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.ours import NO_TASK, known_settings
+from albert_tf.interchange.portable_model import NO_PART, Caveat, PortableModel, ReadOptions, Weight, take_weights
 from albert_tf.interchange.sentence_transformers import read_vectors
-from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
-from albert_tf.interchange.task_settings import known_settings
-from albert_tf.interchange.tokenizer_files import with_tokenizer, write_for_transformers
-from albert_tf.interchange.tokenizer_settings import read_max_length
+from albert_tf.interchange.tokenizers.files import with_tokenizer, write_for_transformers
+from albert_tf.interchange.tokenizers.sentencepiece import HUGGINGFACE
+from albert_tf.interchange.tokenizers.settings import read_max_length
+
+# Files of safetensors, read and written tensor by tensor; the format's own library writes only whole models.
+
+# Others, of 8 bits, stand for weights only together with their scales.
+_DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
+_ALIGNMENT = 8
+# How much is written at once.
+_CHUNK_BYTES = 16 * 2**20
+
+
+def read_safetensors(path: str) -> dict[str, Weight]:
+    """Returns the tensors of a file by name, to be read when they are needed."""
+    copy = None
+    with reading(path) as file:
+        content = file.read(1)
+        if "://" in path:  # the library reads files of this machine alone
+            copy = tempfile.NamedTemporaryFile()  # noqa: SIM115, weights read it later
+            copy.write(content)
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+    with _opened(path, copy) as tensors:
+        names = tensors.keys()
+        return {name: _weight(path, copy, name, tensors.get_slice(name)) for name in names}
+
+
+def _weight(path, copy, name, tensor):
+    shape, dtype = tuple(tensor.get_shape()), tensor.get_dtype()
+    if dtype not in _DTYPES:
+        raise InputError(f"{path}: {quote(name)} has the dtype {shorten(dtype)}, which can't be read; save it as F32")
+    load = functools.partial(_load, path, copy, name)
+    return Weight(shape, load, load if shape else None)
+
+
+def _load(path, copy, name, first=None, last=None):
+    with _opened(path, copy) as tensors:
+        return tensors.get_tensor(name) if first is None else tensors.get_slice(name)[first:last]
+
+
+@contextlib.contextmanager
+def _opened(path, copy):
+    """Opens a file, or its copy, which is kept as long as anybody may read it."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise InputError(
+            f"reading {path} needs the library safetensors; install it with pip install safetensors"
+        ) from error
+    try:
+        with safe_open(path if copy is None else copy.name, "numpy") as tensors:
+            yield tensors
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} is damaged or cut off: {first_line(error)}; fetch it again") from error
+    except TypeError as error:  # bfloat16 before version 0.8
+        raise InputError(f"{path}: {first_line(error)}; install a newer safetensors, or save it as F32") from error
+
+
+def write_safetensors(path: str, weights: collections.abc.Mapping[str, Weight]) -> None:
+    """Writes float32 tensors into a local file, one at a time."""
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for name in sorted(weights):
+        first, end = end, end + 4 * math.prod(weights[name].shape)
+        header[name] = {"dtype": "F32", "shape": list(weights[name].shape), "data_offsets": [first, end]}
+    content = json.dumps(header, separators=(",", ":")).encode()
+    content += b" " * (-len(content) % _ALIGNMENT)
+    with open(os.fspath(path), "wb") as file:
+        file.write(len(content).to_bytes(8, "little") + content)
+        for name in sorted(weights):
+            _write_rows(file, weights[name].read())
+
+
+def _write_rows(file, values):
+    """Writes an array row by row, so that of a transposed one no copy is made."""
+    rows = values.reshape(1, -1) if values.ndim < 2 else values
+    step = max(1, _CHUNK_BYTES // max(1, rows[:1].nbytes))
+    for first in range(0, len(rows), step):
+        file.write(np.ascontiguousarray(rows[first : first + step], np.dtype("<f4")).data)
+
 
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")

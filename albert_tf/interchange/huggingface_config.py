@@ -3,15 +3,14 @@
 import collections.abc
 import typing
 
-from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
-from albert_tf.families import FAMILIES
-from albert_tf.files import read_json
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.files import read_json
+from albert_tf.config import FAMILIES, AlbertConfig
 from albert_tf.finetuning.kinds import OF_PIECE, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families import Family, family_named
 from albert_tf.interchange.portable_model import PortableModel
-from albert_tf.interchange.tokenizer_files import ids_of
+from albert_tf.interchange.tokenizers.files import ids_of
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 CONFIG_FILE = "config.json"

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from albert_tf.errors import InputError, shorten
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.finetuning import TASKS, QuestionAnswering
 from albert_tf.finetuning.kinds import OF_SPAN, OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight

@@ -9,12 +9,12 @@ import h5py  # which Keras brings along; KerasHub itself is not needed
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError, first_line, shorten
-from albert_tf.files import read_json, write_json
+from albert_tf.base.errors import InputError, first_line, shorten
+from albert_tf.base.files import read_json, write_json
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.portable_model import PortableModel, ReadOptions, Weight, give_weights, take_weights
-from albert_tf.interchange.sentencepiece_files import KERAS_HUB
-from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE, with_tokenizer
+from albert_tf.interchange.tokenizers.files import OWN_SETTINGS_FILE, with_tokenizer
+from albert_tf.interchange.tokenizers.sentencepiece import KERAS_HUB
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 
 CONFIG_FILE, WEIGHTS_FILE, METADATA_FILE = "config.json", "model.weights.h5", "metadata.json"

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from albert_tf.checkpoint_files import CheckpointReader
+from albert_tf.base.checkpoint_files import CheckpointReader
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange.variables import Naming, Task, entries, num_blocks, projects
 from albert_tf.tokenization import Tokenizer

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import (
+from albert_tf.base.checkpoint_files import (
     ENCODER_FILE,
     MODEL_PREFIX,
     CheckpointReader,
@@ -14,10 +14,9 @@ from albert_tf.checkpoint_files import (
     only_model,
     write_checkpoint,
 )
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
-from albert_tf.interchange.ours import tell_untrained
-from albert_tf.interchange.task_settings import known_settings
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
+from albert_tf.interchange.ours import known_settings, tell_untrained
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config, read_untrained
 from albert_tf.objectives import what_was_learnt
 from albert_tf.tokenization import load_tokenizer

@@ -4,10 +4,10 @@ import json
 import os
 import typing
 
-from albert_tf.errors import InputError, quote, shorten
-from albert_tf.files import gfile_for, name_in_folder, read_json, read_text
+from albert_tf.base.errors import InputError, quote, shorten
+from albert_tf.base.files import gfile_for, name_in_folder, read_json, read_text
+from albert_tf.base.settings import check_types
 from albert_tf.interchange.portable_model import Caveat
-from albert_tf.json_types import check_types
 
 MODULES_FILE = "modules.json"
 _MODES = {"cls": "first", "pooling_mode_cls_token": "first", "mean": "all", "pooling_mode_mean_tokens": "all"}

@@ -6,19 +6,17 @@ is (pre-LN).
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_whole
+from albert_tf.base.compilation import is_compiled_whole
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.disentangled_attention import DistanceProjections
 from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import CUDNN, PALLAS, PLAIN, attend
-from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
+from albert_tf.modeling.kernels.elementwise import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
-from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
-from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.kernels.linear import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.plain_attention import attend_by_heads, split_heads
-from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
+from albert_tf.modeling.kernels.positions import KeyValueCache, select_positions, visible_keys
 from albert_tf.modeling.kernels.shared_weights import Part, using
-from albert_tf.modeling.kernels.visible_keys import visible_keys
 from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, LayerNorm, Linear
 
 

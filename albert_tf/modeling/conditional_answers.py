@@ -2,16 +2,16 @@
 
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.aligned_pairs import align_question, alignment_with_inputs, make_question_alignment
+from albert_tf.modeling.embeddings import encoder_inputs
 from albert_tf.modeling.encoder import AlbertEncoder
-from albert_tf.modeling.inputs import encoder_inputs
-from albert_tf.modeling.kernels.dropout import dropout, resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.elementwise import dropout, resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.linear import linear
-from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.kernels.positions import select_positions
 from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm, Linear
-from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
+from albert_tf.modeling.pretrained import AlbertModel
 
 # The logit of a position where no answer can begin or end.
 IMPOSSIBLE = -1e30

@@ -9,9 +9,9 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
+from albert_tf.modeling.kernels.elementwise import dropout, split_dropout_seed
+from albert_tf.modeling.kernels.linear import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.plain_attention import heads_of, split_heads
-from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.relative_scores import Distances, num_distances, places_of_pairs
 from albert_tf.modeling.kernels.shared_weights import Part
 from albert_tf.modeling.layers import ConfiguredLayer, LayerNorm, Linear

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.mentions.trie import Trie, TrieSizes, find_sequences
+from albert_tf.knowledge.mentions import Trie, TrieSizes, find_sequences
 from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 _TRIE = "name_"

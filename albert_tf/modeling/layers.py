@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.kernels.gelu import gelu, gelu_erf
-from albert_tf.modeling.kernels.layer_norm import layer_norm
+from albert_tf.modeling.kernels.elementwise import gelu, gelu_erf, layer_norm
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.shared_weights import weights_of
 

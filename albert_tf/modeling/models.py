@@ -5,25 +5,28 @@ Every `call` takes `output_hidden_states` and `output_attentions`, which add tho
 
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.modeling.aligned_pairs import AlignedPairHead
-from albert_tf.modeling.base import AlbertModel
-from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, CharacterTagHead
-from albert_tf.modeling.embeddings import AlbertEmbeddings
-from albert_tf.modeling.encoder import AlbertEncoder
-from albert_tf.modeling.heads import DenseOutputHead, MaskedLMHead, OutputHead, mean_state
-from albert_tf.modeling.inputs import encoder_inputs, known_inputs
-from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
-from albert_tf.modeling.kernels.output_positions import (
-    first_position,
-    last_position,
-    select_positions,
-    with_first_position,
+from albert_tf.modeling.aligned_pairs import (
+    AlignedPairHead,
+    align_question,
+    alignment_with_inputs,
+    make_question_alignment,
 )
+from albert_tf.modeling.embeddings import AlbertEmbeddings, encoder_inputs, known_inputs
+from albert_tf.modeling.encoder import AlbertEncoder
+from albert_tf.modeling.heads import (
+    CHARACTERS_SHAPE,
+    CharacterTagHead,
+    DenseOutputHead,
+    MaskedLMHead,
+    OutputHead,
+    mean_state,
+)
+from albert_tf.modeling.kernels.elementwise import resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.positions import first_position, last_position, select_positions, with_first_position
 from albert_tf.modeling.layers import Linear
-from albert_tf.modeling.pretrained import read_num_labels
-from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
+from albert_tf.modeling.pretrained import AlbertModel, read_num_labels
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

@@ -2,13 +2,13 @@
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import CheckpointReader, only_model
+from albert_tf.base.checkpoint_files import CheckpointReader, only_model
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead
 from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
+from albert_tf.modeling.pretrained import AlbertModel
 
 # By how many heads a share such as 0.333 may miss a whole number of them.
 _ROUNDING = 0.05

@@ -5,8 +5,8 @@ import re
 
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.models import AlbertForPreTraining

@@ -1,13 +1,13 @@
 """Objectives, the systems that a model can learn: one file each, and its line below."""
 
-import albert_tf.quiet_tensorflow  # noqa: F401  (first)
+import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.objectives.causal_lm import CausalLM
-from albert_tf.objectives.distillation.objective import Distillation, DistillationSettings
-from albert_tf.objectives.entities import Entities, EntitySettings
-from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.distillation import Distillation, DistillationSettings
+from albert_tf.objectives.knowledge import Entities, EntitySettings
+from albert_tf.objectives.masked_lm import MaskedLM, TranslationLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
-from albert_tf.objectives.pretraining import composed
+from albert_tf.objectives.pretraining import NextSentence, SentenceOrder, composed
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     OBJECTIVES,
@@ -19,8 +19,6 @@ from albert_tf.objectives.registry import (
     what_was_learnt,
 )
 from albert_tf.objectives.replaced_tokens import ElectraSettings, ReplacedTokens
-from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
-from albert_tf.objectives.translation_lm import TranslationLM
 
 # Packings of running text, in one segment or two.
 _TEXTS = ["full_sentences", "document_sentences", "order", "next"]

@@ -4,10 +4,10 @@ import math
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.kernels import tied_cross_entropy
-from albert_tf.objectives.pretraining_loss import PretrainingLoss
-from albert_tf.objectives.refusals import refuse_entities
+from albert_tf.objectives.losses import PretrainingLoss
+from albert_tf.objectives.objective import refuse_entities
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 
 

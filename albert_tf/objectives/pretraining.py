@@ -2,14 +2,16 @@
 
 import collections.abc
 
+import tensorflow as tf
+
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import PretrainingLoss, States, find_language_ids
-from albert_tf.objectives.refusals import refuse_causal
+from albert_tf.objectives.losses import PretrainingLoss, States, find_language_ids, weighted_cross_entropy
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, refuse_causal
+from albert_tf.pretraining_data.records import LABEL_FEATURE
 
 # Variables of a model for pre-training, whether a loss reads them or not.
 _READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
@@ -110,3 +112,39 @@ class Pretraining(Objective):
 def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pretraining]:
     """Returns a function for `register` that makes an objective of these losses."""
     return lambda config, **others: Pretraining(config, [loss(config, **others) for loss in losses])
+
+
+# The relation of two segments: their order (ALBERT), or whether one follows the other (BERT).
+
+
+class SentenceOrder(PretrainingLoss):
+    """Whether two consecutive segments were swapped (Lan et al. 2020, section 3.1)."""
+
+    name = "sentence_order"
+    reads = (POOLER, "sentence_order_head/")
+
+    def prepare(self, features, seed):
+        labels = tf.squeeze(features[LABEL_FEATURE], axis=1)
+        return {"sentence_order_labels": labels, "example_weights": tf.ones_like(labels, tf.float32)}
+
+    def batch_spec(self, max_seq_length):
+        return {
+            "sentence_order_labels": tf.TensorSpec([None], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+        }
+
+    def weight(self, batch):
+        return tf.reduce_sum(batch["example_weights"])
+
+    def compute(self, model, states, batch):
+        logits = model.sentence_order_head(states.pooled_output)
+        return weighted_cross_entropy(logits, batch["sentence_order_labels"], batch["example_weights"])
+
+    def products(self, batch_spec):
+        return self.config.hidden_size**2 + 2 * self.config.hidden_size
+
+
+class NextSentence(SentenceOrder):
+    """Whether the second segment follows the first (Devlin et al. 2019, section 3.1), from the same head."""
+
+    name = "next_sentence"

@@ -13,22 +13,27 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import RARE, Settings, setting
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForReplacedTokens
 from albert_tf.modeling.embeddings import positions_of_pieces
 from albert_tf.modeling.kernels import piece_sampling
-from albert_tf.modeling.kernels.dropout import split_dropout_seed
-from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.kernels.elementwise import split_dropout_seed
+from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.losses import States
 from albert_tf.objectives.masked_lm import MaskedLM
-from albert_tf.objectives.objective import Objective, encoder_batch_spec
-from albert_tf.objectives.pretraining_loss import States
-from albert_tf.objectives.refusals import refuse_causal, refuse_entities, refuse_languages
+from albert_tf.objectives.objective import (
+    Objective,
+    encoder_batch_spec,
+    refuse_causal,
+    refuse_entities,
+    refuse_languages,
+)
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.settings import RARE, Settings, setting
 
 # The logits of having been replaced are counted in so many bins, of real pieces and of replaced ones. Bins are narrow
 # where the logits of a model lie that tells nothing yet, about the log odds of one piece in nine, and become wider from

@@ -4,7 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 SCHEDULE_CHOICES = ("continuous", "original")
 

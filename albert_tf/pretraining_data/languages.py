@@ -4,7 +4,7 @@ import collections.abc
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 # In a record: the numbers of the languages of the segments 0 and 1.
 LANGUAGES_FEATURE = "languages"

@@ -8,9 +8,9 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError, shorten
-from albert_tf.files import name_in_folder, read_json
-from albert_tf.json_types import check_types
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.files import name_in_folder, read_json
+from albert_tf.base.settings import check_types
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing, find_packing

@@ -5,9 +5,9 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import match_files, sha256_of
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.files import match_files, sha256_of
 from albert_tf.pretraining_data import records, tfrecords
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
 from albert_tf.pretraining_data.manifest import (

@@ -6,8 +6,8 @@ import contextlib
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.progress_line import ProgressLine
+from albert_tf.base.console import ProgressLine
+from albert_tf.base.errors import InputError
 
 _RECORDS_AT_ONCE = 1024
 _FILES_AT_ONCE = 8

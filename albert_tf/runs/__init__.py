@@ -1,3 +1,3 @@
 """Runs that a user starts, from settings to results in a folder: the same for commands and for Python."""
 
-import albert_tf.quiet_tensorflow  # noqa: F401  (first)
+import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)

@@ -3,16 +3,15 @@
 import collections.abc
 import typing
 
-from albert_tf.checkpoint_files import refuse_trials
-from albert_tf.errors import InputError
-from albert_tf.runs.training_settings import TrainingSettings
-from albert_tf.settings import LOGARITHMIC, settings_of
-from albert_tf.startup import without_warnings_of_tracing
-from albert_tf.training.devices.workers import is_alone_by_environment, is_chief_by_environment
+from albert_tf.base.checkpoint_files import refuse_trials
+from albert_tf.base.console import tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import LOGARITHMIC, settings_of
+from albert_tf.base.startup import without_warnings_of_tracing
+from albert_tf.runs.settings.training import TrainingSettings
+from albert_tf.runs.trials import Search, import_optuna, run_trials
+from albert_tf.training.devices import is_alone_by_environment, is_chief_by_environment
 from albert_tf.training.run_folder.guard import read_settings
-from albert_tf.trials import Search, run_trials
-from albert_tf.trials.search import import_optuna
-from albert_tf.verbosity import tell
 
 
 class Outcome(typing.NamedTuple):

@@ -5,16 +5,16 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import refuse_to_overwrite
-from albert_tf.mentions.names import read_names
-from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
-from albert_tf.pretraining_data.build.builder import build, start_workers
-from albert_tf.pretraining_data.build.manifest_writer import describe_finished
+from albert_tf.base.console import RESULTS, tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import refuse_to_overwrite
+from albert_tf.knowledge.mentions import read_names
+from albert_tf.pretraining_data.making.beam_pipeline import run_on_beam
+from albert_tf.pretraining_data.making.builder import build, start_workers
+from albert_tf.pretraining_data.making.manifest_writer import describe_finished
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.packing import PACKINGS
-from albert_tf.runs.data_settings import DataSettings
-from albert_tf.verbosity import RESULTS, tell
+from albert_tf.runs.settings.data import DataSettings
 
 
 def build_data(settings: DataSettings) -> None:

@@ -5,9 +5,10 @@ import contextlib
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE
+from albert_tf.base.console import tell
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.baselines import linear_scores
 from albert_tf.finetuning.defaults import (
@@ -20,9 +21,8 @@ from albert_tf.finetuning.defaults import (
 from albert_tf.finetuning.soft_labels import SoftLabels
 from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.rows.read_once import reading_once
+from albert_tf.reading.bad_rows import reading_once
 from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
-from albert_tf.runs.finetuning_settings import DEV, OF_TEACHER, TEST, TRAIN, FinetuningSettings
 from albert_tf.runs.known_run import places_of, with_settings_of_run
 from albert_tf.runs.model_files import (
     find_model_file,
@@ -30,15 +30,14 @@ from albert_tf.runs.model_files import (
     with_our_init_checkpoint,
     with_our_teacher,
 )
+from albert_tf.runs.settings.finetuning import DEV, OF_TEACHER, TEST, TRAIN, FinetuningSettings
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.batches import suitable_lengths
-from albert_tf.training.devices.workers import Agreement, is_chief
-from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.batches import suitable_lengths
+from albert_tf.training.devices import Agreement, is_chief
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model, checkpoint_identity
 from albert_tf.training.run_folder.held_folder import hold_together
-from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.trackers import Tracker, load_tracker
-from albert_tf.verbosity import tell
 
 
 def finetune(

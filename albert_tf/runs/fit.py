@@ -7,17 +7,17 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import names_in, read_text, remove, write_text
-from albert_tf.folder_lock import hold
+from albert_tf.base.console import RESULTS, tell
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import names_in, read_text, remove, write_text
+from albert_tf.base.folders import hold
 from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.finetune import finetune
-from albert_tf.runs.finetuning_settings import FinetuningSettings
 from albert_tf.runs.given_data import GivenData
 from albert_tf.runs.given_kinds import KINDS
+from albert_tf.runs.settings.finetuning import FinetuningSettings
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
-from albert_tf.verbosity import RESULTS, tell
 
 DATA_FOLDER = "data"
 

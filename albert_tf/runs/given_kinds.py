@@ -7,14 +7,14 @@ import typing
 
 import numpy as np
 
-from albert_tf.errors import InputError, describe, quote
-from albert_tf.files import to_json
-from albert_tf.finetuning.multi_label import METRICS as METRICS_OF_SETS
-from albert_tf.rows.values import is_missing
-from albert_tf.runs.classifier_settings import ClassifierSettings
-from albert_tf.runs.finetuning_settings import FinetuningSettings
-from albert_tf.runs.ner_settings import NerSettings
-from albert_tf.runs.squad_settings import SquadSettings
+from albert_tf.base.errors import InputError, describe, quote
+from albert_tf.base.files import to_json
+from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.reading.values import is_missing
+from albert_tf.runs.settings.classifier import ClassifierSettings
+from albert_tf.runs.settings.finetuning import FinetuningSettings
+from albert_tf.runs.settings.ner import NerSettings
+from albert_tf.runs.settings.squad import SquadSettings
 
 LISTS = list | tuple | set | frozenset | np.ndarray
 NO_NAMES = (

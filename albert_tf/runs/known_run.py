@@ -5,18 +5,19 @@ import dataclasses
 import os
 import typing
 
-from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
-from albert_tf.errors import InputError
-from albert_tf.runs.training_settings import TrainingSettings
-from albert_tf.settings import as_json, settings_of
+from albert_tf.base.checkpoint_files import checkpoint_folder, find_beside_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import as_json, settings_of
+from albert_tf.runs.settings.training import TrainingSettings
 from albert_tf.training.run_folder.guard import (
     CHECKPOINTS,
     FOUND_AT,
     SETTINGS_FILE,
+    absolute_path,
     check_same_settings,
+    checkpoint_identity,
     read_settings,
 )
-from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 
 _HALF_PRECISION = ("use_bfloat16", "use_float16")
 

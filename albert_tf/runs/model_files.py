@@ -6,23 +6,23 @@ import tempfile
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials, resolve_checkpoint
+from albert_tf.base.checkpoint_files import find_beside_checkpoint, refuse_trials, resolve_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, write_json
+from albert_tf.base.shipped_files import did_you_mean
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.foreign_folder import CONVERTED_FOLDER, format_of, kept_as_ours
 from albert_tf.interchange.huggingface_config import is_published, read_published_config
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.modeling.student import parse_layers, student_config
-from albert_tf.objectives.refusals import refuse_entities
+from albert_tf.objectives.objective import refuse_entities
 from albert_tf.runs.known_run import KnownRun
-from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
-from albert_tf.training.devices.strategy import names_several_machines
+from albert_tf.training.devices import names_several_machines
 
 
 def with_our_init_checkpoint(settings):

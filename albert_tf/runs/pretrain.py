@@ -5,37 +5,38 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, find_beside_checkpoint
+from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE, find_beside_checkpoint
+from albert_tf.base.console import RESULTS, tell
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES
-from albert_tf.objectives.entities import ENTITY_VECTORS
+from albert_tf.objectives.knowledge import ENTITY_VECTORS
 from albert_tf.objectives.registry import own_settings
-from albert_tf.pretraining.cooccurrence import begin_with_counts
-from albert_tf.pretraining.entities import check_same_entities, find_entities
-from albert_tf.pretraining.identity import data_settings, held_out_identity
-from albert_tf.pretraining.phases import (
+from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
+from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
+from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
+from albert_tf.runs.cooccurrence import begin_with_counts
+from albert_tf.runs.known_run import places_of, with_settings_of_run
+from albert_tf.runs.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
+from albert_tf.runs.phases import (
+    check_same_entities,
+    data_settings,
     describe_mixture,
+    find_entities,
+    held_out_identity,
     language_mixture,
     make_held_out_dataset,
     make_phase,
     objective_of,
 )
-from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
-from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
-from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
-from albert_tf.runs.known_run import places_of, with_settings_of_run
-from albert_tf.runs.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
-from albert_tf.runs.pretraining_settings import LANGUAGE_SETTINGS, PretrainingSettings
+from albert_tf.runs.settings.pretraining import LANGUAGE_SETTINGS, PretrainingSettings
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.workers import Agreement, is_chief
-from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.devices import Agreement, is_chief
+from albert_tf.training.run_folder.guard import FOUND_AT, absolute_path, check_model, checkpoint_identity
 from albert_tf.training.run_folder.held_folder import hold_together
-from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 from albert_tf.training.trackers import Tracker, load_tracker
-from albert_tf.verbosity import RESULTS, tell
 
 
 def pretrain(

@@ -8,25 +8,25 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.base.checkpoint_files import find_beside_checkpoint
+from albert_tf.base.console import RESULTS, tell
+from albert_tf.base.errors import InputError, describe
+from albert_tf.base.files import names_in, read_text, remove, write_json, write_text
+from albert_tf.base.folders import hold
+from albert_tf.base.shipped_files import or_shipped
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, describe
-from albert_tf.files import names_in, read_text, remove, write_json, write_text
-from albert_tf.folder_lock import hold
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, read_manifest
 from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.build_data import build_data
-from albert_tf.runs.data_settings import DataSettings
 from albert_tf.runs.pretrain import pretrain
-from albert_tf.runs.pretraining_settings import PretrainingSettings
-from albert_tf.shipped_files import or_shipped
+from albert_tf.runs.settings.data import DataSettings
+from albert_tf.runs.settings.pretraining import PretrainingSettings
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
-from albert_tf.verbosity import RESULTS, tell
 
 DATA_FOLDER, CORPUS_FILE = "data", "corpus.txt"
 # So many of few texts are kept to evaluate on, but not a larger share than this.

@@ -16,8 +16,7 @@ from albert_tf.asking.answers import rows_of
 from albert_tf.asking.backend import Export
 from albert_tf.asking.cards import batches_at_once
 from albert_tf.server import protocol
-from albert_tf.server.batching import Batcher
-from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, ServerOptions, too_long_head
+from albert_tf.server.batching import MAX_HEAD_BYTES, MAX_HEADERS, Batcher, RefusedError, ServerOptions, too_long_head
 
 # What every request may hold even while all together hold too much, so that small ones are answered still.
 _FREE_BYTES = 65_536

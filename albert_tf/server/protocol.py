@@ -10,7 +10,7 @@ import typing
 
 from albert_tf.asking.answers import DEFAULT, LENGTHS
 from albert_tf.asking.backend import Export
-from albert_tf.server.options import RefusedError
+from albert_tf.server.batching import RefusedError
 
 
 def parse_request(

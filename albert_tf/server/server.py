@@ -17,9 +17,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from albert_tf.asking.backend import Export
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.server.application import Application
-from albert_tf.server.options import MAX_HEAD_BYTES, RefusedError, ServerOptions, too_long_head
+from albert_tf.server.batching import MAX_HEAD_BYTES, RefusedError, ServerOptions, too_long_head
 
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)

@@ -6,16 +6,15 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.asking.cards import CARD_FILE, FAST_TOKENIZER_FILE, hashes_of
-from albert_tf.errors import InputError
-from albert_tf.files import UNFINISHED, write_json, write_text
-from albert_tf.folder_lock import hold
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import UNFINISHED, write_json, write_text
+from albert_tf.base.folders import hold, new_folder
 from albert_tf.serving.formats import FORMATS, check_weight_type
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.saved_model import describe
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.huggingface import differences, takes_special_tokens_in_text, to_tokenizers
-from albert_tf.training.run_folder.start_card import license_beside
-from albert_tf.whole_folders import new_folder
+from albert_tf.training.run_folder.model_card import license_beside
 
 
 def export_model(

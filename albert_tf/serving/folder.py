@@ -13,15 +13,14 @@ from albert_tf.finetuning.task import CUT, count_cut
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import TrainedModel, holds_finetuned, load_finetuned, load_trained
 from albert_tf.serving.questions import QUESTIONS, Tools
-from albert_tf.serving.saved_model import describe
+from albert_tf.serving.saved_model import TokenizerBackend, describe, string_tensors
 from albert_tf.serving.signatures import make_signatures
+from albert_tf.serving.signatures.base import TextInputs
 from albert_tf.serving.signatures.pretrained import NUM_GUESSES
-from albert_tf.serving.signatures.text_inputs import TextInputs
-from albert_tf.serving.tokenizer_backend import TokenizerBackend, string_tensors
 from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
-from albert_tf.training.devices.batches import suitable_lengths
-from albert_tf.training.devices.strategy import strategy_of
-from albert_tf.training.outputs import make_output_function
+from albert_tf.training.batches import suitable_lengths
+from albert_tf.training.devices import strategy_of
+from albert_tf.training.evaluation import make_output_function
 
 _TEXTS_AT_ONCE = 64
 _INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")

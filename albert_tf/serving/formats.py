@@ -6,8 +6,8 @@ import typing
 
 from albert_tf.asking.backend import Export
 from albert_tf.asking.cards import CARD_FILE, check_card, threads_per_batch
-from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import gfile_for, read_json
 
 
 class Format(abc.ABC):
@@ -93,7 +93,7 @@ class LiteRT(Format):
         return write_litert(os.path.join(folder, self.file), trained, weight_type)
 
     def load(self, folder):
-        from albert_tf.litert import LiteRTBackend
+        from albert_tf.asking.litert import LiteRTBackend
 
         return LiteRTBackend(folder, self.read_card(folder), os.path.join(folder, self.file))
 

@@ -7,22 +7,23 @@ import typing
 import tensorflow as tf
 
 from albert_tf.asking.answers import FILL_MASK, FIND_REPLACED
-from albert_tf.checkpoint_files import (
+from albert_tf.base.checkpoint_files import (
     EVAL_RESULTS_FILE,
     CheckpointReader,
     only_model,
     refuse_trials,
     resolve_checkpoint,
 )
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import check_types
+from albert_tf.base.shipped_files import did_you_mean
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
 from albert_tf.finetuning.task import TEXTS_ARE_ASSUMED
-from albert_tf.json_types import check_types
-from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import (
     CONFIG_FILE,
+    AlbertModel,
     find_checkpoint,
     load_weights,
     read_config,
@@ -32,7 +33,6 @@ from albert_tf.modeling.pretrained import (
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.objectives import make_objective, usual_objective, what_was_learnt
 from albert_tf.serving.formats import find_export
-from albert_tf.shipped_files import did_you_mean
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings

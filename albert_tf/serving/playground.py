@@ -4,7 +4,7 @@ import gradio as gr
 
 from albert_tf.asking.model import Model
 from albert_tf.asking.texts import OPTIONS
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 # What a model may be asked on the page: the first of these that it can.
 _ASKED = ("predict", "fill_mask", "generate", "find_replaced")

@@ -6,13 +6,12 @@ import typing
 import warnings
 
 from albert_tf.asking.texts import list_inputs
-from albert_tf.generation import GenerationOptions, TextGenerator
-from albert_tf.generation.text_generator import POSITIONS, count_stopped
+from albert_tf.serving import choosing
+from albert_tf.serving.choosing import Template
+from albert_tf.serving.decoder import GenerationOptions
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.scoring import choosing
-from albert_tf.serving.scoring.queries import cut_texts
-from albert_tf.serving.scoring.scorer import Scorer, check_scorable
-from albert_tf.serving.scoring.template import Template
+from albert_tf.serving.scoring import Scorer, check_scorable, cut_texts
+from albert_tf.serving.text_generator import POSITIONS, TextGenerator, count_stopped
 
 Answers = list[dict[str, typing.Any]]
 

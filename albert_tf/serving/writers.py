@@ -11,12 +11,12 @@ import tensorflow as tf
 from absl import logging
 
 from albert_tf.asking.answers import DEFAULT
-from albert_tf.errors import InputError, first_line, with_extra
-from albert_tf.files import write_bytes
+from albert_tf.base.errors import InputError, first_line, with_extra
+from albert_tf.base.files import write_bytes
+from albert_tf.base.startup import held_back_messages
 from albert_tf.serving.compression import pack_weights
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import make_signatures
-from albert_tf.startup import held_back_messages
 
 INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
 

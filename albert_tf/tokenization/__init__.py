@@ -1,6 +1,6 @@
 """Text to pieces, ids and character offsets, and back, by WordPiece for Korean or by SentencePiece."""
 
-import albert_tf.quiet_tensorflow  # noqa: F401  (first)
+import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.encoding import Encoding
 from albert_tf.tokenization.keras_layer import TokenizerLayer

@@ -17,17 +17,18 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.tokenization import bert_unicode
-from albert_tf.tokenization.characters import (
+from albert_tf.tokenization import unicode_tables
+from albert_tf.tokenization.unicode_tables import (
     CAPITAL_SIGMA,
     Characters,
+    KindOfCharacter,
+    Replacement,
     characters_of,
     differs,
     dropped,
     end_words_in_sigma,
     replaced,
 )
-from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Private use, all of two planes but their last two characters; larger than the tables go.
@@ -36,10 +37,10 @@ _LAST_TWO = 0xFFFE
 
 # Where texts may spell special tokens, each is one of these control characters until it is looked up. Those of the text
 # itself are removed like any other, and so another stands in for them before.
-SPECIAL_CHARACTERS = dict(zip(SPECIAL_TOKENS, bert_unicode.SPECIAL_CHARACTERS))
-_OF_TEXT, _STAND_IN = f"[{bert_unicode.SPECIAL_CHARACTERS}]", "\x01"
+SPECIAL_CHARACTERS = dict(zip(SPECIAL_TOKENS, unicode_tables.SPECIAL_CHARACTERS))
+_OF_TEXT, _STAND_IN = f"[{unicode_tables.SPECIAL_CHARACTERS}]", "\x01"
 _SPECIAL_TOKEN = "|".join(map(re.escape, SPECIAL_TOKENS))
-_FIRST, _LENGTHS = ord(bert_unicode.SPECIAL_CHARACTERS[0]), tuple(map(len, SPECIAL_TOKENS))
+_FIRST, _LENGTHS = ord(unicode_tables.SPECIAL_CHARACTERS[0]), tuple(map(len, SPECIAL_TOKENS))
 
 
 class BertOptions(typing.NamedTuple):
@@ -123,8 +124,8 @@ def _in_order(characters, combining_class):
 
 @functools.cache
 def _tables(options):
-    lower = bert_unicode.lower if options.lower_case else str
-    decompose = bert_unicode.decompose if options.strip_accents else str
+    lower = unicode_tables.lower if options.lower_case else str
+    decompose = unicode_tables.decompose if options.strip_accents else str
     marks = _mark_tables() if options.strip_accents else (None, None)
     if options.form == "google":
         before = Replacement(lambda character: _each(decompose, lower(character)))
@@ -136,15 +137,15 @@ def _tables(options):
 @functools.cache
 def _mark_tables():
     return (
-        KindOfCharacter(bert_unicode.combining_class),
-        KindOfCharacter(lambda character: int(bert_unicode.is_mark(character))),
+        KindOfCharacter(unicode_tables.combining_class),
+        KindOfCharacter(lambda character: int(unicode_tables.is_mark(character))),
     )
 
 
 def _clean(character, options):
-    if options.special_tokens_in_text and character in bert_unicode.SPECIAL_CHARACTERS:
+    if options.special_tokens_in_text and character in unicode_tables.SPECIAL_CHARACTERS:
         return character
-    return bert_unicode.clean(character, options.form == "google")
+    return unicode_tables.clean(character, options.form == "google")
 
 
 def _each(change: collections.abc.Callable[[str], str], text: str) -> str:
@@ -164,7 +165,7 @@ def characters_with_spans(text: str, options: BertOptions) -> list[tuple[str, tu
     if options.strip_accents:
         characters = _without_marks(characters)
     if options.lower_case and options.form == "bert":
-        characters = [(part, span) for character, span in characters for part in bert_unicode.lower(character)]
+        characters = [(part, span) for character, span in characters for part in unicode_tables.lower(character)]
     return characters
 
 
@@ -180,7 +181,7 @@ def _marked(text, options):
 def _with_places(text, begin, end):
     for place in range(begin, end):
         character = text[place]
-        yield _STAND_IN if character in bert_unicode.SPECIAL_CHARACTERS else character, (place, place + 1)
+        yield _STAND_IN if character in unicode_tables.SPECIAL_CHARACTERS else character, (place, place + 1)
 
 
 def _lowered(characters):
@@ -189,17 +190,17 @@ def _lowered(characters):
     for character, span in characters:
         # Only in the whole text is it known whether a sigma ends a word.
         in_text = "".join(next(whole) for _ in character.lower())
-        parts = in_text if character == CAPITAL_SIGMA else bert_unicode.lower(character)
+        parts = in_text if character == CAPITAL_SIGMA else unicode_tables.lower(character)
         lowered += [(part, span) for part in parts]
     return lowered
 
 
 def _without_marks(characters):
-    parts = [(part, span) for character, span in characters for part in bert_unicode.decompose(character)]
+    parts = [(part, span) for character, span in characters for part in unicode_tables.decompose(character)]
     kept = []
-    for _, run in itertools.groupby(parts, lambda part: bert_unicode.combining_class(part[0]) > 0):
-        for part, (begin, end) in sorted(run, key=lambda part: bert_unicode.combining_class(part[0])):
-            if not bert_unicode.is_mark(part):
+    for _, run in itertools.groupby(parts, lambda part: unicode_tables.combining_class(part[0]) > 0):
+        for part, (begin, end) in sorted(run, key=lambda part: unicode_tables.combining_class(part[0])):
+            if not unicode_tables.is_mark(part):
                 kept.append((part, (begin, end)))
             elif kept:
                 base, (base_begin, base_end) = kept[-1]
@@ -209,8 +210,8 @@ def _without_marks(characters):
 
 def stays_one(character: str, options: BertOptions) -> bool | None:
     """Whether a character makes one other whatever stands beside it; None if it leaves nothing but spaces."""
-    first = bert_unicode.decompose(character)[0]
-    if options.strip_accents and (bert_unicode.is_mark(first) or bert_unicode.combining_class(first)):
+    first = unicode_tables.decompose(character)[0]
+    if options.strip_accents and (unicode_tables.is_mark(first) or unicode_tables.combining_class(first)):
         return False
     left = [part for part, _ in characters_with_spans(character, options) if part != " "]
     return len(left) == 1 if left else None
@@ -218,4 +219,4 @@ def stays_one(character: str, options: BertOptions) -> bool | None:
 
 def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
     """Splits normalised strings [N] at spaces and around punctuation, string [N, (words)]."""
-    return tf.strings.split(tf.strings.regex_replace(texts, f"({bert_unicode.PUNCTUATION})", r" \1 "))
+    return tf.strings.split(tf.strings.regex_replace(texts, f"({unicode_tables.PUNCTUATION})", r" \1 "))

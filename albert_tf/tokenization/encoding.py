@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,7 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.tokenization import bert_normalization, emoji
-from albert_tf.tokenization.characters import Characters, differs, dropped, lower_case, replaced
-from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
+from albert_tf.tokenization import bert_normalization, unicode_tables
 from albert_tf.tokenization.normalization import (
     FULL_WIDTH,
     FULL_WIDTH_TO_ASCII,
@@ -21,7 +19,17 @@ from albert_tf.tokenization.normalization import (
     clean_character,
     is_squeezed,
 )
-from albert_tf.tokenization.words import END_OF_WORD
+from albert_tf.tokenization.unicode_tables import (
+    Characters,
+    KindOfCharacter,
+    Replacement,
+    StarterPairs,
+    differs,
+    dropped,
+    lower_case,
+    replaced,
+)
+from albert_tf.tokenization.wordpiece import END_OF_WORD
 
 _SPACE = ord(" ")
 _KEPT, _SPACES, _REMOVED = range(3)
@@ -89,7 +97,7 @@ class GraphOffsets:
         options = self._options
         cleaned = self._cleaned(characters.codes)
         if options.keep_emoji:
-            cleaned = tf.where(_matches(characters, emoji.JOINED_PICTURES), _KEPT, cleaned)
+            cleaned = tf.where(_matches(characters, unicode_tables.JOINED_PICTURES), _KEPT, cleaned)
         characters = characters._replace(codes=tf.where(tf.equal(cleaned, _SPACES), _SPACE, characters.codes))
         characters = Characters(*(tf.boolean_mask(values, cleaned < _REMOVED) for values in characters))
         if options.full_width_to_ascii:
@@ -108,7 +116,7 @@ class GraphOffsets:
     def _strip_accents(self, characters):
         is_kept = self._is_mark(characters.codes) < 1
         if self._options.keep_emoji:
-            is_kept |= _matches(characters, emoji.SELECTED_PICTURE)
+            is_kept |= _matches(characters, unicode_tables.SELECTED_PICTURE)
         return dropped(characters, is_kept)
 
     def _compose(self, characters):

@@ -12,13 +12,13 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json, write_text
-from albert_tf.tokenization import emoji, normalization, words
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, write_json, write_text
+from albert_tf.tokenization import normalization, unicode_tables, wordpiece
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.model import BYTE, SPACE_MARK
-from albert_tf.tokenization.sentencepiece.number_commas import ends_in_number_comma
+from albert_tf.tokenization.sentencepiece.spans import ends_in_number_comma
 from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
@@ -123,7 +123,7 @@ def _wordpiece_backend(tokenizer):
         )
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return backend
-    isolated = words.isolated_pattern(
+    isolated = wordpiece.isolated_pattern(
         tokenizer.split_punctuation, tokenizer.split_digits, options.keep_emoji, tokenizer.split_emoji
     )
     backend.normalizer = _normalizer(options)
@@ -171,7 +171,7 @@ def _normalizer(options: NormalizationOptions):
 
     steps = [
         normalizers.Replace(_regex(normalization.OTHER_SPACE), " "),
-        _remove(normalization.REMOVED, emoji.JOINED_PICTURES if options.keep_emoji else None),
+        _remove(normalization.REMOVED, unicode_tables.JOINED_PICTURES if options.keep_emoji else None),
     ]
     if options.full_width_to_ascii:
         steps += [
@@ -182,7 +182,10 @@ def _normalizer(options: NormalizationOptions):
         # The component lowers each character by itself, but a sigma at the end of a word has a form of its own.
         steps += [normalizers.Replace(_regex(r"(?<=\p{L})Σ(?![\p{L}'])"), "ς"), normalizers.Lowercase()]
     if options.strip_accents:
-        steps += [normalizers.NFD(), _remove(r"\p{Mn}", emoji.SELECTED_PICTURE if options.keep_emoji else None)]
+        steps += [
+            normalizers.NFD(),
+            _remove(r"\p{Mn}", unicode_tables.SELECTED_PICTURE if options.keep_emoji else None),
+        ]
     steps += [normalizers.NFC()]
     if options.squeeze_repeats:
         repeats = rf"({normalization.SQUEEZED})\1{{{normalization.MOST_REPEATS - 1}}}\K\1+"

@@ -2,7 +2,7 @@
 
 import os
 
-from albert_tf.files import read_json
+from albert_tf.base.files import read_json
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import SENTENCEPIECE, SentencePieceTokenizer
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.pair_truncation import share_of_first
+from albert_tf.base.errors import InputError
+from albert_tf.base.texts import share_of_first
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
 
 

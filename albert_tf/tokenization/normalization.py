@@ -14,7 +14,7 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.tokenization import bert_normalization, emoji
+from albert_tf.tokenization import bert_normalization, unicode_tables
 
 SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a space
 
@@ -32,8 +32,8 @@ _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uff
 SQUEEZED = rf"[\p{{P}}\p{{S}}{_HANGUL}]"
 MOST_REPEATS = 2
 
-_JOINED_PICTURES = re.compile(emoji.JOINED_PICTURES)
-_SELECTED_PICTURE = re.compile(emoji.SELECTED_PICTURE)
+_JOINED_PICTURES = re.compile(unicode_tables.JOINED_PICTURES)
+_SELECTED_PICTURE = re.compile(unicode_tables.SELECTED_PICTURE)
 _HANGUL_CHARACTER = re.compile(f"[{_HANGUL}]")
 
 FORMS = ("korean", "bert", "google")
@@ -93,7 +93,7 @@ def _normalize_any(texts, options):
     if options.form != "korean":
         return bert_normalization.normalize(texts, options.of_bert)
     texts = tf.strings.regex_replace(texts, OTHER_SPACE, " ")
-    texts = _remove(texts, REMOVED, emoji.JOINED_PICTURES if options.keep_emoji else None)
+    texts = _remove(texts, REMOVED, unicode_tables.JOINED_PICTURES if options.keep_emoji else None)
     if options.full_width_to_ascii:
         texts = _full_width_to_ascii(texts)
     if options.lower_case:
@@ -102,7 +102,7 @@ def _normalize_any(texts, options):
         texts = tf.strings.lower(texts, encoding="utf-8")
     if options.strip_accents:
         texts = tf_text.normalize_utf8(texts, "NFD")
-        texts = _remove(texts, r"\p{Mn}", emoji.SELECTED_PICTURE if options.keep_emoji else None)
+        texts = _remove(texts, r"\p{Mn}", unicode_tables.SELECTED_PICTURE if options.keep_emoji else None)
     texts = tf_text.normalize_utf8(texts, "NFC")
     if options.squeeze_repeats:
         texts = _squeeze_repeats(texts)

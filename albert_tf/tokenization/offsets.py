@@ -10,9 +10,9 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.tokenization import bert_normalization, emoji
+from albert_tf.tokenization import bert_normalization, unicode_tables
 from albert_tf.tokenization.normalization import NormalizationOptions, clean_character, normalize_with_offsets
-from albert_tf.tokenization.words import END_OF_WORD
+from albert_tf.tokenization.wordpiece import END_OF_WORD
 
 _NOT_LOOKED_UP, _LEAVES_NOTHING, _STAYS, _DEPENDS_ON_CONTEXT = range(4)
 _NUM_CODE_POINTS = 0x110000
@@ -91,7 +91,7 @@ class OriginalPositions:
             return {True: _STAYS, False: _DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]
         if _is_plain(character):
             return _STAYS
-        if self._options.keep_emoji and emoji.may_join(character):
+        if self._options.keep_emoji and unicode_tables.may_join(character):
             return _DEPENDS_ON_CONTEXT
         if clean_character(character) in ("", " "):
             return _LEAVES_NOTHING

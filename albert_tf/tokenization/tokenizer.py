@@ -7,15 +7,14 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError, quote
-from albert_tf.files import read_json
-from albert_tf.pair_truncation import ODD_TO_SECOND
-from albert_tf.tokenization import bert_normalization, bert_unicode, emoji, normalization, words
-from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, Tokenizer, check_switches
+from albert_tf.base.errors import InputError, quote
+from albert_tf.base.files import read_json
+from albert_tf.base.texts import ODD_TO_SECOND
+from albert_tf.tokenization import bert_normalization, normalization, unicode_tables, wordpiece
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, OpRunner, Tokenizer, check_switches
 from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
-from albert_tf.tokenization.op_runner import OpRunner
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from albert_tf.tokenization.wordpiece import (
     CONTINUATION_PREFIX,
@@ -81,9 +80,10 @@ class KoreanWordPieceTokenizer(Tokenizer):
         special_tokens_in_text: bool = False,
         truncation: str = ODD_TO_SECOND,
     ):
-        if wordpiece_scheme not in words.WORDPIECE_SCHEMES:
+        if wordpiece_scheme not in wordpiece.WORDPIECE_SCHEMES:
             raise InputError(
-                f"wordpiece_scheme must be one of {', '.join(words.WORDPIECE_SCHEMES)}. Received: {wordpiece_scheme}"
+                f"wordpiece_scheme must be one of {', '.join(wordpiece.WORDPIECE_SCHEMES)}. "
+                f"Received: {wordpiece_scheme}"
             )
         super().__init__(vocabulary, truncation)
         self.wordpiece_scheme = wordpiece_scheme
@@ -98,9 +98,9 @@ class KoreanWordPieceTokenizer(Tokenizer):
         self._check_form()
         special = bert_normalization.SPECIAL_CHARACTERS if special_tokens_in_text else {}
         self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word, special)
-        self._split_differently = SPLIT_DIFFERENTLY if form == "korean" else bert_unicode.SPLIT_DIFFERENTLY
+        self._split_differently = SPLIT_DIFFERENTLY if form == "korean" else unicode_tables.SPLIT_DIFFERENTLY
         if split_emoji:
-            self._split_differently = f"(?:{self._split_differently}|[{emoji.PICTURES}])"
+            self._split_differently = f"(?:{self._split_differently}|[{unicode_tables.PICTURES}])"
         self._run = OpRunner()
         self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
         self._graph_offsets = None  # made when it is asked for
@@ -263,7 +263,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
     def _split_normalized(self, normalized):
         if self.normalization.form != "korean":
             return bert_normalization.split_words(normalized)
-        return words.split_words(
+        return wordpiece.split_words(
             normalized,
             self.wordpiece_scheme,
             self.split_punctuation,

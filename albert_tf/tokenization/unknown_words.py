@@ -4,8 +4,8 @@ import collections.abc
 
 import numpy as np
 
-from albert_tf.lacking_characters import MOST_LOOKED_AT, advice, lacking_characters
-from albert_tf.text_encoding import replace_halves
+from albert_tf.base.files import replace_halves
+from albert_tf.base.texts import MOST_LOOKED_AT, advice, lacking_characters
 from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import UNK
 

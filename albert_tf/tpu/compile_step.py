@@ -4,17 +4,30 @@ TensorFlow lowers the function to StableHLO, which goes to the TPU compiler thro
 Needs the extra `tpu-compile`.
 """
 
+import collections.abc
 import dataclasses
 import importlib.metadata
 import json
 import os
 import re
 import time
+import types
+import typing
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
-from albert_tf.errors import InputError, first_line, with_extra
+from albert_tf.base.errors import InputError, first_line, with_extra
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning import TASKS
+from albert_tf.objectives import OBJECTIVES, Objective, make_objective
+from albert_tf.objectives.objective import BatchSpec, with_batch_size
+from albert_tf.optimization import LearningRateSchedule, make_optimizer
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
+from albert_tf.training.train_step import make_replica_step
 
 _LIBTPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",  # a machine without TPU has nobody to ask about itself
@@ -137,3 +150,107 @@ def _sentence(error):
     """Returns the line of an error that names the operation, or else its first."""
     naming = [line.strip() for line in str(error).splitlines() if "unsupported operation" in line.lower()]
     return naming[0] if naming else first_line(error)
+
+
+# Stands for one of many replicas while its program is compiled, where no replicas are there to run it.
+
+
+class ReplicaStrategy(tf.distribute.Strategy):
+    """Runs one replica's program; where it would talk to the others, it puts XLA's all-reduce into the program.
+
+    TPUStrategy's own operation for that, CrossReplicaSum, is known only to the compiler of a TPU that is there.
+    """
+
+    is_compiled_for_tpu = True
+
+    def __init__(self, num_replicas: int, runs_pallas_kernels: bool = True):
+        super().__init__(_ReplicaExtended(self, num_replicas))
+        self.runs_pallas_kernels = runs_pallas_kernels
+
+
+class _ReplicaExtended(OneDeviceExtended):
+    def __init__(self, container_strategy, num_replicas):
+        super().__init__(container_strategy, "/cpu:0")
+        self._num_replicas = num_replicas
+
+    @property
+    def _num_replicas_in_sync(self):
+        return self._num_replicas
+
+    def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+        return [self._reduce_to(reduce_op, value, None, options) for value, _ in value_destination_pairs]
+
+    def _reduce_to(self, reduce_op, value, destinations, options):
+        if self._num_replicas == 1:
+            return value
+        total = gen_xla_ops.xla_all_reduce(
+            input=tf.convert_to_tensor(value),
+            group_assignment=np.arange(self._num_replicas, dtype=np.int32)[None],
+            reduce_op="Add",
+            mode="CrossReplica",
+        )
+        return total / self._num_replicas if reduce_op == tf.distribute.ReduceOp.MEAN else total
+
+
+# The very steps that `training.train_step` runs, lowered for the TPU compiler.
+
+
+def planned_names() -> list[str]:
+    """Returns the names of everything that can be planned: objectives of pre-training, and tasks."""
+    return sorted([*OBJECTIVES, *TASKS])
+
+
+def planned_objective(
+    name: str,
+    config: AlbertConfig,
+    max_predictions_per_seq: int | None = None,
+    settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
+) -> Objective:
+    """Returns the objective of one of `planned_names`; by default predictions are 15% of a length."""
+    if name in TASKS:
+        if settings:
+            raise InputError(f"`{next(iter(settings))}` has no meaning for `task={name}`; leave it out")
+        return TASKS[name](config)
+    return make_objective(name, config, settings=settings, masking=MaskingOptions(max_predictions_per_seq))
+
+
+def lower_step(
+    objective: Objective,
+    batch_size: int,
+    max_seq_length: int,
+    optimizer: str = "lamb",
+    dtype: str = "mixed_bfloat16",
+    remat: str = "none",
+    attention: str = "auto",
+    gradient_accumulation_steps: int = 1,
+    num_replicas: int = 1,
+    runs_pallas_kernels: bool = True,
+    strategy: tf.distribute.Strategy | None = None,
+) -> str:
+    """Returns one replica's training step, with gradient all-reduce, as StableHLO text, for a TPU or `strategy`."""
+    strategy = strategy or ReplicaStrategy(num_replicas, runs_pallas_kernels)
+    with strategy.scope():
+        models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
+        variables = learnt_variables(objective, models)
+        compute_dtype = models[MAIN_MODEL].compute_dtype
+        schedule = LearningRateSchedule(1e-3, 1000, 10)
+        made_optimizer = make_optimizer(
+            optimizer, variables, schedule, compute_dtype=compute_dtype, followers=objective.followers(models)
+        )
+    state = TrainState.create(strategy, objective, models, made_optimizer)
+    replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
+    batch = zeros(with_batch_size(objective.batch_spec(max_seq_length), batch_size))
+
+    def step(number, *values):
+        strategy.run(replica_step, args=(dict(zip(batch, values)), number))
+
+    return lower(step, [tf.constant(0), *batch.values()])
+
+
+def uncounted_flops(objective: Objective, batch_size: int, max_seq_length: int) -> int:
+    """Returns how many operations of a step the compiler leaves out, because it counts the body of a loop once."""
+    return objective.uncounted_flops(with_batch_size(objective.batch_spec(max_seq_length), batch_size))
+
+
+def zeros(batch_spec: BatchSpec) -> dict[str, tf.Tensor]:
+    return {name: tf.zeros(spec.shape, spec.dtype) for name, spec in batch_spec.items()}

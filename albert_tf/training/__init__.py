@@ -5,9 +5,8 @@ run.train([Phase(...)])
 run.evaluate(dataset)
 """
 
-import albert_tf.quiet_tensorflow  # noqa: F401  (first)
-from albert_tf.training.phase import Phase
+import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.training.run import TrainingRun
-from albert_tf.training.settings import RunSettings
+from albert_tf.training.settings import Phase, RunSettings
 
 __all__ = ["Phase", "RunSettings", "TrainingRun"]

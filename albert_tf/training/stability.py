@@ -6,8 +6,8 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import replacing
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import replacing
 from albert_tf.optimization import AdamW
 
 

@@ -5,7 +5,7 @@ import os
 import pkgutil
 import sys
 
-from albert_tf.errors import InputError, describe, first_line
+from albert_tf.base.errors import InputError, describe, first_line
 
 # Called with the step, what was measured on ("train" or "held_out"), and values by name. Where it has a method `begin`,
 # that is called with the folder of each training before its first values; a method `end`, without arguments, behind the

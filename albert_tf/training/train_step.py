@@ -9,12 +9,11 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.modeling.kernels.dropout import fold_in
+from albert_tf.modeling.kernels.elementwise import fold_in
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
-from albert_tf.training.devices.batches import has_any_length
-from albert_tf.training.metrics import MetricSums
-from albert_tf.training.train_state import TrainState
+from albert_tf.training.batches import has_any_length
+from albert_tf.training.train_state import MetricSums, TrainState
 
 
 def make_replica_step(

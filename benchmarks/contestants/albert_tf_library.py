@@ -8,15 +8,15 @@ import tempfile
 
 import tensorflow as tf
 
+from albert_tf.base.processes import computes_in_bfloat16
 from albert_tf.cli.command import exit_stopped
-from albert_tf.cores import computes_in_bfloat16
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import default_token_dropout
-from albert_tf.pretraining.cooccurrence import begin_with_counts
-from albert_tf.pretraining.phases import make_phase, objective_of
+from albert_tf.runs.cooccurrence import begin_with_counts
+from albert_tf.runs.phases import make_phase, objective_of
 from albert_tf.training import RunSettings, TrainingRun
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP_PROPORTION
 
 

@@ -94,7 +94,7 @@ def ask_keras_hub(folder, imported):
     import keras_hub
     import numpy as np
 
-    from albert_tf.interchange.tokenizer_files import OWN_SETTINGS_FILE
+    from albert_tf.interchange.tokenizers.files import OWN_SETTINGS_FILE
     from albert_tf.tokenization import TokenizerLayer, load_tokenizer
 
     imported()

@@ -10,10 +10,10 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings, with_default_dropout
-from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.pretraining.phases import objective_of
+from albert_tf.finetuning.texts.labelled_text import read_examples
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.phases import objective_of
 
 CALIBRATION_STEPS, WARM_STEPS = 40, 5
 WARMUP_PROPORTION, WEIGHT_DECAY = 0.1, 0.01

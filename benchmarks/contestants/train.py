@@ -9,7 +9,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # for KerasHub as well
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
-from albert_tf.files import write_json
+from albert_tf.base.files import write_json
 from benchmarks.contestants.albert_tf_library import AlbertTf
 from benchmarks.contestants.hugging_face import HuggingFace
 from benchmarks.contestants.keras_hub_library import KerasHub

@@ -8,10 +8,10 @@ import vector
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent.parent / "albert_tf"
 
 # The way of a text from a file to an answer, and of a batch through a training step.
-TEXT_WAY = ("corpus", "tokenization", "pretraining_data", "pretraining", "finetuning", "serving")
+TEXT_WAY = ("reading", "tokenization", "pretraining_data", "training", "finetuning", "serving")
 BATCH_WAY = ("pretraining_data", "training", "objectives", "modeling", "optimization")
 # What nearly every part imports, and the part that imports all; neither is worth a list.
-EVERYWHERE, TOP = {"errors", "files", "progress_line"}, "cli"
+EVERYWHERE, TOP = {"base"}, "cli"
 WIDTH, HEIGHT, GAP, FLOOR, MARGIN = 232, 70, 14, 84, 16
 
 
@@ -78,7 +78,7 @@ def _draw_part(drawing, left, top, name, imported):
     """Draws a part with what it imports, and its places on the ways."""
     drawing.box(left, top, WIDTH, HEIGHT)
     drawing.text(left + 10, top + 20, name, 13, mono=True, bold=True, anchor="start")
-    shown = sorted(imported - EVERYWHERE) or ["only what all parts import"]
+    shown = sorted(imported - EVERYWHERE) or ["only base"]
     if name == TOP:
         shown = ["everything below"]
     for row, line in enumerate(_lines(shown)):

@@ -19,11 +19,11 @@ from matplotlib.figure import Figure
 from writing_commands import CASE_NAMES, Inputs, make_cases
 
 from albert_tf.config import AlbertConfig
-from albert_tf.corpus.reader import CorpusReader
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.pretraining_data.build.builder import BuilderOptions, build
+from albert_tf.pretraining_data.making.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.reading.documents import CorpusReader
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.run_folder.guard import claim_output_dir
 from albert_tf.training.train_loop import TrainResult

@@ -97,7 +97,7 @@ def _serve():
     sys.path.insert(0, str(ROOT))
     import albert_tf.cli.app
     import albert_tf.interchange.conversion
-    import albert_tf.pretraining_data.build.builder
+    import albert_tf.pretraining_data.making.builder
     import albert_tf.serving.exporting
     import albert_tf.training.run  # noqa: F401
 

@@ -13,10 +13,10 @@ def trace_quickly():
 
     import tensorflow as tf  # isort: skip
 
-    from albert_tf.compilation import fusion
+    from albert_tf.base import compilation
 
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    fusion._xla_compiles_here = lambda: False
+    compilation._xla_compiles_here = lambda: False
 
 
 if __name__ == "__main__":

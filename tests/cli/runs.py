@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.base.checkpoint_files import write_checkpoint
 from albert_tf.modeling.layers import named_variables
 from albert_tf.training.progress import METRICS_FILE
 

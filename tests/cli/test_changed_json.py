@@ -14,20 +14,20 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.checkpoint_files import refuse_trials
+from albert_tf.base.checkpoint_files import refuse_trials
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.corpus.blocks import FileStart
-from albert_tf.errors import InputError
 from albert_tf.finetuning import MultiLabel, baselines
 from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
-from albert_tf.pretraining.phases import objective_of
-from albert_tf.pretraining_data.build.state import WorkFolder
+from albert_tf.pretraining_data.making.state import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
-from albert_tf.runs.squad_settings import SquadSettings
+from albert_tf.reading.blocks import FileStart
+from albert_tf.runs.phases import objective_of
+from albert_tf.runs.settings.squad import SquadSettings
 from albert_tf.serving import loading
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tpu import planner
-from albert_tf.training.held_out_history import HeldOutHistory
+from albert_tf.training.evaluation import HeldOutHistory
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.run_folder import held_folder
 

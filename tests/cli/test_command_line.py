@@ -10,8 +10,8 @@ import pytest
 import setuptools
 from flag_matrix import registered_flags
 
+from albert_tf.base.errors import InputError
 from albert_tf.cli.commands import COMMANDS
-from albert_tf.errors import InputError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MODULES = {stage: module for stage, module, _ in COMMANDS}

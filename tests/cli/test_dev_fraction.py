@@ -11,7 +11,7 @@ from test_run_ner import tag  # noqa: F401
 from test_run_race import lines_folder, race, race_folder  # noqa: F401
 from test_run_squad import squad, squad_flags  # noqa: F401
 
-from albert_tf.rows.row_file import RowFile
+from albert_tf.reading.rows import RowFile
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_file_is_read_once_for_its_labels_the_length_both_shares_and_the_answers
         read.append(path)
         return RowFile(path, *arguments)
 
-    monkeypatch.setattr("albert_tf.finetuning.labelled_text.RowFile", counting)
+    monkeypatch.setattr("albert_tf.finetuning.texts.labelled_text.RowFile", counting)
     given = {"do_train": True, "do_eval": True, "dev_fraction": 0.25, "class_weights": "balanced"}
     result = classify(**given, max_seq_length=None)
     assert (result.code, result.errors) == (0, "")

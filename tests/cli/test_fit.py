@@ -8,7 +8,7 @@ import tensorflow as tf
 from runs import write_model
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 
 NOUNS = ("영화", "책", "날", "일", "곳")

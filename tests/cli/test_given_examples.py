@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.runs.fit import settings_for, write_given
 from albert_tf.runs.given_data import read_dev, read_given
 

@@ -13,8 +13,8 @@ import pytest
 from flag_matrix import registered_flags
 from writing_commands import NOT_HERE, OUTPUT_FLAGS, SLOW
 
+from albert_tf.base.folders import hold
 from albert_tf.cli.commands import COMMANDS
-from albert_tf.folder_lock import hold
 
 KILLS = int(os.environ.get("ALBERT_TF_KILLS", 0))
 KILLS_BY_DEFAULT = 3

@@ -12,9 +12,9 @@ import types
 import pytest
 
 import albert_tf
+from albert_tf.base.errors import InputError
 from albert_tf.cli import main
 from albert_tf.cli.commands import COMMANDS
-from albert_tf.errors import InputError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 

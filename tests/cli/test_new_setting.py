@@ -17,7 +17,7 @@ LINE = '    brand_new: float = setting(0.5, "Something new.", least=0, search=Tr
 PROGRAM = """
     import json, sys
     import albert_tf
-    from albert_tf.errors import InputError
+    from albert_tf.base.errors import InputError
 
     model, run = sys.argv[1:]
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 import varied_data
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 TEXTS = ["\n".join(varied_data.text_of(8 * document + line) for line in range(8)) for document in range(30)]
 # Of the model, of the data, and of the training.

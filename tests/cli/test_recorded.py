@@ -20,9 +20,9 @@ from writing_commands import Inputs, make_cases
 
 from albert_tf.cli.commands import COMMANDS
 from albert_tf.cli.settings_flags import define_flags, help_text
-from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.manifest import manifest_identity, read_manifest
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.phases import make_phase, objective_of
 from albert_tf.training import RunSettings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -11,7 +11,7 @@ from runs import read_results, read_rows
 
 import albert_tf
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.labelled_text import LabelledText, encode_examples
+from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 
@@ -170,7 +170,7 @@ def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_t
 
 
 def test_what_makes_a_run_slow_or_keeps_it_here_is_told_at_its_start(classify, without_training, monkeypatch):
-    monkeypatch.setattr("albert_tf.runs.training_settings.computes_in_bfloat16", lambda: False)
+    monkeypatch.setattr("albert_tf.runs.settings.training.computes_in_bfloat16", lambda: False)
     output = classify(do_train=True, use_bfloat16=True, pooling="mean").output
     assert "warning: this processor has no products in bfloat16; without --use_bfloat16 it is faster" in output
     assert "transformers can't express classifier_pooling=mean" in output

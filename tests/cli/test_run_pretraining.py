@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from runs import assert_same_variables, read_results, variables_in, write_model
 
-from albert_tf.checkpoint_files import CheckpointReader
+from albert_tf.base.checkpoint_files import CheckpointReader
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from runs import assert_same_run, metrics_without_rates, read_results
 
-from albert_tf.files import write_json
+from albert_tf.base.files import write_json
 from albert_tf.training.run_folder import held_folder
 
 

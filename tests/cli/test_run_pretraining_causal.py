@@ -8,7 +8,7 @@ import pytest
 from runs import assert_same_run, read_results, stopped_copy
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 pytestmark = pytest.mark.slow
 

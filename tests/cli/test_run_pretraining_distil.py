@@ -7,8 +7,8 @@ import pytest
 from runs import assert_same_run, read_results, stopped_copy, variables_in
 
 import albert_tf
-from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ import tensorflow as tf
 from runs import assert_same_run, read_results, stopped_copy, variables_in
 
 import albert_tf
-from albert_tf.checkpoint_files import resolve_checkpoint, write_checkpoint
+from albert_tf.base.checkpoint_files import resolve_checkpoint, write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.layers import named_variables
 

@@ -6,7 +6,7 @@ import pytest
 from runs import read_results
 
 from albert_tf.training.progress import read_metrics
-from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.run_folder.guard import checkpoint_identity
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from runs import assert_same_run, read_results, variables_in
 
-from albert_tf.pretraining.cooccurrence import cooccurrence_embeddings
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.cooccurrence import cooccurrence_embeddings
 
 TABLE = "encoder/embeddings/word_embeddings"
 

@@ -8,7 +8,7 @@ import pytest
 from runs import read_results, read_rows
 
 import albert_tf
-from albert_tf.runs.race_settings import RaceSettings
+from albert_tf.runs.settings.race import RaceSettings
 
 SUBJECTS = ("비가", "눈이", "바람이", "친구가", "동생이")
 VERBS = ["온다", "간다", "운다", "웃는다"]

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from albert_tf.errors import with_extra
+from albert_tf.base.errors import with_extra
 from albert_tf.serving.formats import open_export
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -3,13 +3,13 @@
 import dataclasses
 
 from albert_tf.asking.answers import LabelAnswer
-from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_text
+from albert_tf.base.settings import free, place
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
-from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.runs.finetuning_settings import TRAIN, FinetuningSettings
-from albert_tf.settings import free, place
+from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings
 
 
 class Urgency(Classification):

@@ -10,7 +10,7 @@ from albert_tf.finetuning import TASKS
 from albert_tf.finetuning.batches import Examples
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, LearningRateSchedule
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 

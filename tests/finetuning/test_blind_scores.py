@@ -6,11 +6,11 @@ import pytest
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering, Regression
-from albert_tf.finetuning.choice_files import Question as Choice
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.entities.tagged_text import TaggedText
-from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.ner.tagged_text import TaggedText
 from albert_tf.finetuning.question_answering.squad import Answer, Question
+from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.texts.multiple_choice import Question as Choice
 
 CONFIG = tiny_config()
 

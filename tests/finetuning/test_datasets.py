@@ -3,7 +3,7 @@
 import pytest
 from tables import save_dataset, save_splits
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS, find_files
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
-from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.base.checkpoint_files import write_checkpoint
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.defaults import (
@@ -22,8 +22,8 @@ from albert_tf.finetuning.defaults import (
     num_steps,
     with_default_dropout,
 )
-from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.regression import Regression
+from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.texts.regression import Regression
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultiLabel, QuestionAnswering, Regression
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.interchange.foreign_config import check_head

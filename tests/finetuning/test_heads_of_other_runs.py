@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.base.checkpoint_files import write_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
 from albert_tf.finetuning import Classification, Entities, MultiLabel, MultipleChoice, QuestionAnswering, Regression
 from albert_tf.modeling.layers import named_variables
 from albert_tf.training.run_folder.restoring import load_init_checkpoint

@@ -5,10 +5,10 @@ import pathlib
 import pytest
 
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.entities.tagged_text import read_tagged, types_of
-from albert_tf.finetuning.entities.tags import entities_of
-from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.finetuning.ner.tagged_text import read_tagged, types_of
+from albert_tf.finetuning.ner.tags import entities_of
 from albert_tf.finetuning.question_answering.squad import read_questions
+from albert_tf.finetuning.texts.labelled_text import read_examples
 from albert_tf.tokenization import load_tokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
@@ -19,9 +19,9 @@ from albert_tf.finetuning import (
     Regression,
 )
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.entities.alignment import IGNORED
-from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.ner.alignment import IGNORED
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
+from albert_tf.finetuning.texts.labelled_text import LabelledText
 
 CONFIG = tiny_config()
 SOFT = SoftLabels(weight=0.25, temperature=3.0)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from encoded_examples import LENGTH, make_features
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples, TokenDropout
 from albert_tf.tokenization import Vocabulary

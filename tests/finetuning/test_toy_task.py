@@ -11,7 +11,7 @@ from tiny_config import tiny_config
 from toy_task import AsksSomething
 
 from albert_tf.finetuning import runner
-from albert_tf.tpu.steps import lower_step
+from albert_tf.tpu.compile_step import lower_step
 from albert_tf.training import RunSettings, TrainingRun
 
 pytestmark = pytest.mark.slow

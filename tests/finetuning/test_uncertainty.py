@@ -8,9 +8,9 @@ from tiny_config import tiny_config
 
 from albert_tf.finetuning import Classification, runner
 from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
-from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.metrics import spearman
 from albert_tf.finetuning.runner import _compare_with_linear
+from albert_tf.finetuning.texts.labelled_text import LabelledText
 
 
 def share(examples, predictions):

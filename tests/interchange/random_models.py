@@ -5,9 +5,9 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf import modeling
-from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
+from albert_tf.base.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
+from albert_tf.base.files import write_json
 from albert_tf.config import AlbertConfig
-from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
 
 CLASSES = {

@@ -18,12 +18,12 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf import modeling
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
+from albert_tf.interchange.huggingface import read_safetensors, write_safetensors
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
-from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
-from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.tokenizers.files import find_tokenizer
+from albert_tf.interchange.tokenizers.sentencepiece import HUGGINGFACE
 from albert_tf.tokenization import SentencePieceModel, load_tokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -11,14 +11,15 @@ from random_models import write_ours
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.interchange import foreign_config, sentence_transformers, tokenizer_settings
+from albert_tf.interchange import foreign_config, sentence_transformers
 from albert_tf.interchange.huggingface_config import find_family, read_config
-from albert_tf.interchange.sentencepiece_files import ALBERT
-from albert_tf.interchange.tokenizer_kinds import BERT
-from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
+from albert_tf.interchange.tokenizers import settings as tokenizer_settings
+from albert_tf.interchange.tokenizers.sentencepiece import ALBERT
+from albert_tf.interchange.tokenizers.settings import BERT
+from albert_tf.interchange.tokenizers.xlm_roberta import XLM_ROBERTA
 from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

@@ -14,7 +14,7 @@ import pytest
 from random_models import CONFIGS, write_ours
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions

@@ -5,8 +5,8 @@ from huggingface_conversion import randomized, write_word_pieces
 from test_gpt2 import BERT, GPT2
 
 import albert_tf
-from albert_tf.errors import InputError
-from albert_tf.generation.prompts import continuation_text, encode_prompts, may_come
+from albert_tf.base.errors import InputError
+from albert_tf.serving.text_generator import continuation_text, encode_prompts, may_come
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_to_trace")]

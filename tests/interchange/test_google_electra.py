@@ -9,7 +9,7 @@ from random_models import config_in, random_inputs, read_variables, write_ours
 from test_google_tf1 import bert_layers, read_tf1, with_slots, write_tf1
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.modeling import AlbertForPreTraining

@@ -9,8 +9,8 @@ import tensorflow as tf
 from random_models import CONFIGS, assert_same_variables, config_in, read_variables, write_ours
 from tiny_config import tiny_config
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.variables import variable_shapes

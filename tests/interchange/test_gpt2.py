@@ -8,9 +8,9 @@ from random_models import config_in, random_inputs, write_ours
 from tiny_config import tiny_config
 
 from albert_tf import modeling
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
-from albert_tf.interchange.safetensors_file import read_safetensors
+from albert_tf.interchange.huggingface import read_safetensors
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 

@@ -14,7 +14,7 @@ from random_models import (
     write_ours,
 )
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 
 @pytest.mark.parametrize(

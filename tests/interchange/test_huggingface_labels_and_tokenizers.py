@@ -14,7 +14,7 @@ from random_models import (
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, Entities
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary

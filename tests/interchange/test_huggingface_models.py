@@ -16,7 +16,7 @@ from random_models import (
 from tiny_config import tiny_config
 
 from albert_tf import modeling
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 
 

@@ -9,7 +9,7 @@ import pytest
 from random_models import CONFIGS, assert_same_variables, config_in, random_inputs, read_variables, write_ours
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertEncoder
 

@@ -12,15 +12,14 @@ from random_models import CLASSES, assert_same_variables, config_in, write_ours
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.families import FAMILIES, Registered
+from albert_tf.base.errors import InputError
+from albert_tf.config import FAMILIES, AlbertConfig, Registered
 from albert_tf.finetuning import Classification
 from albert_tf.interchange.families.family import Family, masked_lm_names
+from albert_tf.interchange.huggingface import read_safetensors, write_safetensors
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
-from albert_tf.interchange.sentencepiece_files import ALBERT, HUGGINGFACE
-from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.tokenizers.files import find_tokenizer
+from albert_tf.interchange.tokenizers.sentencepiece import ALBERT, HUGGINGFACE
 from albert_tf.training.run_folder.model_card import write_model_card
 
 

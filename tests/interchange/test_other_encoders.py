@@ -12,8 +12,8 @@ from random_models import config_in, read_variables, write_ours
 from tiny_config import tiny_config
 
 from albert_tf import modeling
-from albert_tf.errors import InputError
-from albert_tf.families import FAMILIES
+from albert_tf.base.errors import InputError
+from albert_tf.config import FAMILIES
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.families import family_named

@@ -8,10 +8,10 @@ from huggingface_conversion import to_ours, to_theirs
 from random_models import write_ours
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.asking.litert import FastInputs
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_files import find_tokenizer
-from albert_tf.litert.inputs import FastInputs
+from albert_tf.interchange.tokenizers.files import find_tokenizer
 from albert_tf.tokenization import KoreanWordPieceTokenizer, TokenizerLayer, Vocabulary, load_tokenizer
 from albert_tf.tokenization.huggingface import to_tokenizers
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

@@ -8,9 +8,9 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.base.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
 from albert_tf.finetuning import MultiLabel
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining

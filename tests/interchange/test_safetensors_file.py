@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.interchange import safetensors_file
+from albert_tf.base.errors import InputError
+from albert_tf.interchange import huggingface
+from albert_tf.interchange.huggingface import read_safetensors, write_safetensors
 from albert_tf.interchange.portable_model import Weight
-from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
 
 library = pytest.importorskip("safetensors.numpy", reason="needs the library safetensors")
 
@@ -29,7 +29,7 @@ def arrays():
 
 
 def test_what_is_written_is_read_again_here_and_by_the_library(tmp_path, arrays, monkeypatch):
-    monkeypatch.setattr(safetensors_file, "_CHUNK_BYTES", 16)  # so that rows are written in several parts
+    monkeypatch.setattr(huggingface, "_CHUNK_BYTES", 16)  # so that rows are written in several parts
     path = str(tmp_path / "model.safetensors")
     write_safetensors(path, weights_of({**arrays, "transposed": arrays["matrix"].T}))
     expected = {**arrays, "transposed": arrays["matrix"].T}

@@ -8,7 +8,7 @@ import pytest
 from huggingface_conversion import randomized, write_word_pieces
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SYLLABLES = "가나다라마바사아자차카타파하"

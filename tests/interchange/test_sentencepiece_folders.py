@@ -9,7 +9,7 @@ from random_models import config_in, write_ours
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions

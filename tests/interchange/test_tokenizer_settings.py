@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_files import find_tokenizer
+from albert_tf.interchange.tokenizers.files import find_tokenizer
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "재밌", "##어요", "##👩", "##🚀", "ㅋ", "##ㅋ"]
 

@@ -8,7 +8,7 @@ from random_models import config_in, random_inputs, write_ours
 from tiny_config import tiny_config
 
 from albert_tf import modeling
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.families import family_named
 
 pytestmark = pytest.mark.slow

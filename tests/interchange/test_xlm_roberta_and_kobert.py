@@ -18,14 +18,14 @@ from test_fuzzed_folders import mutate_value, read_whole
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.errors import InputError
-from albert_tf.finetuning.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
+from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_and_count_cut
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_files import find_tokenizer
-from albert_tf.interchange.xlm_roberta_files import MODEL_FILE
+from albert_tf.interchange.tokenizers.files import find_tokenizer
+from albert_tf.interchange.tokenizers.xlm_roberta import MODEL_FILE
 from albert_tf.tokenization import SentencePieceModel, load_tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.kernels.attention_check import attention_functions, find_fault, make_comparison
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 
 HEAD_SIZE, LENGTH, POSITIONS = 64, 24, 5
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from every_model import copied
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForTokenClassification
-from albert_tf.modeling.character_ngrams import NUM_BUCKETS, ngram_buckets
+from albert_tf.modeling.heads import NUM_BUCKETS, ngram_buckets
 from albert_tf.modeling.layers import named_variables
 
 NUM_LABELS = 5

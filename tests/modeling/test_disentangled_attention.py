@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
     AlbertForPreTraining,
@@ -21,8 +21,8 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.steps import zeros
-from albert_tf.training.devices.attention_choice import choose_attention
+from albert_tf.tpu.compile_step import zeros
+from albert_tf.training.attention_choice import choose_attention
 from albert_tf.training.settings import layer_rate_factors
 
 TOLERANCE = 1e-5

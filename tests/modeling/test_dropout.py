@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import (
-    AlbertForPreTraining,
-    AlbertForSequenceClassification,
-    attention,
-    embeddings,
-    heads,
-)
+from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification, attention, embeddings, heads
 from albert_tf.modeling.kernels import plain_attention
-from albert_tf.modeling.kernels.dropout import dropout, fold_in, random_bits, split_dropout_seed
+from albert_tf.modeling.kernels.elementwise import dropout, fold_in, random_bits, split_dropout_seed
 
 PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
 NO_DROPOUT = dict.fromkeys(PROBABILITIES, 0.0)

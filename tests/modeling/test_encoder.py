@@ -6,7 +6,7 @@ import tensorflow as tf
 from numpy_reference import gelu
 
 from albert_tf.modeling import AlbertEncoder
-from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.modeling.layers import ACTIVATIONS, named_variables
 
 

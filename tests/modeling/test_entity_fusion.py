@@ -8,8 +8,8 @@ from numpy_reference import gelu
 from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
     AlbertForMultipleChoice,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
-from albert_tf.tpu.replica_strategy import ReplicaStrategy
+from albert_tf.tpu.compile_step import ReplicaStrategy
 
 pytest.importorskip("jax")
 
@@ -166,7 +166,7 @@ def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone():
 import jax, tensorflow as tf
 from albert_tf.modeling.kernels import flash_attention_kernel
 from albert_tf.modeling.kernels.flash_attention import _kernels, flash_attention
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 
 kernel = flash_attention_kernel.forward
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.initializers import NeighborAttention, sinusoidal_positions
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from every_model import MODELS, inputs_of
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertEncoder
 
 ALIASES = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}

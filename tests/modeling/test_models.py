@@ -6,7 +6,7 @@ import tensorflow as tf
 from every_model import MODELS, WITH_HEADS, choices, inputs_of
 from rounding import independent_errors
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import (
     AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,

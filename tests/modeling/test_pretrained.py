@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import named_newest, resolve_checkpoint, write_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import named_newest, resolve_checkpoint, write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
     AlbertForConditionalQuestionAnswering,

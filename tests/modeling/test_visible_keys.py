@@ -6,7 +6,7 @@ import tensorflow as tf
 from numpy_reference import attention_and_gradients
 
 from albert_tf.modeling.kernels.attention_check import attention_functions
-from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, visible_keys
+from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, visible_keys
 
 BATCH_SIZE, LENGTH, HIDDEN_SIZE, HEAD_SIZE = 2, 24, 256, 64
 # The second example is padded at the right.

@@ -13,7 +13,7 @@ import tensorflow as tf
 pytest.importorskip("IPython", reason="needs ipython; pip install -r requirements-notebooks.txt")
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from notebooks import helpers
 from notebooks.helpers import TrainingWatch, find_data, marked, pieces, table
 
@@ -63,8 +63,8 @@ def test_tpu_that_does_not_work_is_said_and_done_without(monkeypatch, capsys, ha
             raise InputError("the TPU did not answer")
         return tf.distribute.OneDeviceStrategy("/cpu:0")
 
-    monkeypatch.setattr("albert_tf.training.devices.strategy.make_strategy", make_strategy)
-    monkeypatch.setattr("albert_tf.training.devices.description.has_tpu", lambda: has_tpu)
+    monkeypatch.setattr("albert_tf.training.devices.make_strategy", make_strategy)
+    monkeypatch.setattr("albert_tf.training.batches.has_tpu", lambda: has_tpu)
     helpers.find_strategy()
     printed = capsys.readouterr().out
     assert ("can't be used: the TPU did not answer" in printed) == has_tpu and "device: 1 CPU" in printed

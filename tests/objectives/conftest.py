@@ -5,7 +5,7 @@ import json
 import pytest
 from distilled_models import random_model
 
-from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.base.checkpoint_files import write_checkpoint
 from albert_tf.modeling.layers import named_variables
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.causal_lm import find_documents

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from distilled_models import CONFIG, LENGTH, OTHER, batch_of, computed, distil, loaded, random_model
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.student import begin_with_layers, student_config

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.families import family_named
 from albert_tf.interchange.variables import entries
 from albert_tf.modeling.kernels import piece_sampling

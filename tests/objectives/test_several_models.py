@@ -11,13 +11,13 @@ from several_models import Imitation
 from tiny_config import tiny_config
 from toy_objective import Distillation
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
-from albert_tf.tpu.steps import lower_step
+from albert_tf.tpu.compile_step import lower_step
 from albert_tf.training import Phase, RunSettings, TrainingRun
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.translation_lm import restarted_positions
+from albert_tf.objectives.masked_lm import restarted_positions
 
 LANGUAGES = ("korean", "english")
 NUM_WORDS, LENGTH = 6, 4  # words of each language, and of each text

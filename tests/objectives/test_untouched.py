@@ -7,7 +7,7 @@ from tiny_entities import NUM_PIECES, with_entities
 
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.tpu.steps import planned_names, planned_objective, zeros
+from albert_tf.tpu.compile_step import planned_names, planned_objective, zeros
 
 CONFIG = tiny_config(50)
 TAUGHT = ("distil",)  # needs the folder of a teacher; see test_distillation.py

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 
 KERNEL = "encoder/attention_layers/0/query/kernel"
 SHAPES = {KERNEL: [3, 2], "bias": [2], "unreached": [4]}

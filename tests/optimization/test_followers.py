@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 
 NUM_STEPS, SHAPE, NAMES = 20, [6, 4], ("own", "other")
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.optimization.loss_scale import LossScale
+from albert_tf.optimization.optimizers import LossScale
 
 STRATEGY = tf.distribute.get_strategy()
 

@@ -8,7 +8,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, LearningRateSchedule, Muon
-from albert_tf.optimization.muon_update import orthogonalized
+from albert_tf.optimization.updates import orthogonalized
 
 SCHEDULE = LearningRateSchedule(0.1, num_train_steps=100)
 WIDE = "encoder/feed_forward_layers/0/intermediate/kernel"

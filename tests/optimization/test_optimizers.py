@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, Lamb, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import Muon
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 
 SCHEDULE = LearningRateSchedule(0.1, num_train_steps=100, num_warmup_steps=3)
 SHAPES = {

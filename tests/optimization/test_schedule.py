@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.optimization import LearningRateSchedule
 
 

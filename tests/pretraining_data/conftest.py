@@ -11,14 +11,14 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.corpus.reader import CorpusReader
 from albert_tf.objectives import make_objective, masked_lm
-from albert_tf.pretraining_data.build import shard_writer
-from albert_tf.pretraining_data.build.builder import build, shard_paths
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
+from albert_tf.pretraining_data.making import shard_writer
+from albert_tf.pretraining_data.making.builder import build, shard_paths
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.reading.documents import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 
 def refuses(message, call, *arguments, **options):

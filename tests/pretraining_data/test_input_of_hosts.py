@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from input_batches import assert_equal, assert_goes_on, originals
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.objectives import masked_lm
 from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.input_pipeline import train_dataset

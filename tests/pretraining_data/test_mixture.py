@@ -8,16 +8,15 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
-from albert_tf.pretraining.phases import describe_mixture, language_mixture
-from albert_tf.pretraining_data.build.builder import build, shard_paths
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.build.source_files import SourceReader
-from albert_tf.pretraining_data.input_pipeline import train_dataset
+from albert_tf.base.errors import InputError
+from albert_tf.pretraining_data.input_pipeline import Mixture, train_dataset
 from albert_tf.pretraining_data.languages import all_languages, numbers_of_languages, sampling_shares
+from albert_tf.pretraining_data.making.builder import build, shard_paths
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.making.source_files import SourceReader
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.mixture import Mixture
 from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.runs.phases import describe_mixture, language_mixture
 
 SEED = tf.constant([1, 2], tf.int64)
 CHI_SQUARE = {1: 15.14, 2: 18.42}  # exceeded once in 10,000 times, by degrees of freedom

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data.show import show_shard
 
 pytestmark = pytest.mark.slow

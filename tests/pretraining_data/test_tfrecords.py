@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data.tfrecords import count_records, find_damage, naming_damaged_shards, read_through
 
 RECORDS = [b"", b"\0" * 3, "가나다".encode(), b"x" * 100, b"abc", b"d"]

@@ -17,7 +17,7 @@ pytest.importorskip("prometheus_client", reason="needs prometheus_client: pip in
 pytest.importorskip("uvicorn", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
 
 from albert_tf.server.application import Application
-from albert_tf.server.options import ServerOptions
+from albert_tf.server.batching import ServerOptions
 from albert_tf.server.server import Server, listen
 
 PREDICT = "/v1/models/films:predict"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.server.batching import Batcher
-from albert_tf.server.options import RefusedError
+from albert_tf.server.batching import Batcher, RefusedError
 
 
 class Echo:

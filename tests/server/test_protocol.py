@@ -10,8 +10,8 @@ from tiny_config import tiny_config
 
 from albert_tf.asking.answers import rows_of
 from albert_tf.asking.cards import check_card
-from albert_tf.errors import InputError
-from albert_tf.server.options import RefusedError
+from albert_tf.base.errors import InputError
+from albert_tf.server.batching import RefusedError
 from albert_tf.server.protocol import format_answer, metadata, parse_request, row_as_json, status
 
 ONE = {"inputs": ["text"], "outputs": {"label": ["string", [None]], "score": ["float32", [None, 2]]}}

@@ -11,8 +11,8 @@ from albert_tf.finetuning import runner
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import make_signatures
-from albert_tf.training.devices.strategy import strategy_of
-from albert_tf.training.outputs import make_output_function
+from albert_tf.training.devices import strategy_of
+from albert_tf.training.evaluation import make_output_function
 
 MAX_SEQ_LENGTH = 24
 

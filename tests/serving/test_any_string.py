@@ -27,12 +27,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
+from albert_tf.base.files import replace_halves
 from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, Entities, QuestionAnswering
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.text_encoding import replace_halves
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from tiny_config import tiny_config
 import albert_tf
 from albert_tf.asking.answers import DEFAULT, ValueAnswer, rows_of
 from albert_tf.asking.model import Model
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,

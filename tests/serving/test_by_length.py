@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.serving.signatures.by_length import compute_by_length
+from albert_tf.serving.signatures.base import compute_by_length
 
 
 def batch_of(lengths, padded_to):

@@ -7,7 +7,7 @@ import pytest
 
 import albert_tf
 from albert_tf.asking.answers import ANSWERS
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 
 @pytest.mark.slow

@@ -7,10 +7,8 @@ import pytest
 import syllables
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.serving.scoring.choosing import describe_accuracy
-from albert_tf.serving.scoring.examples import draw_examples
-from albert_tf.serving.scoring.template import Template, read_template
+from albert_tf.base.errors import InputError
+from albert_tf.serving.choosing import Template, describe_accuracy, draw_examples, read_template
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("quick_to_trace")

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables

@@ -8,7 +8,7 @@ import pytest
 
 import albert_tf
 from albert_tf.asking.model import ABILITIES, Model
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.serving.exporting import export_model
 

@@ -16,7 +16,7 @@ import gradio_client
 
 import albert_tf
 from albert_tf.asking.model import Model
-from albert_tf.errors import InputError, with_extra
+from albert_tf.base.errors import InputError, with_extra
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.loading import TrainedModel

@@ -10,8 +10,8 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
 from albert_tf.finetuning import Classification, Regression, runner
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.serving import loading

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 
 TEXTS = ["정말 재밌어요", "", "배우들의 연기가 훌륭하고 " * 8, "시간이 아깝다 ㅠㅠ"]
 

@@ -10,8 +10,8 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.asking.answers import rows_of
-from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 from albert_tf.serving.exporting import export_model

@@ -8,9 +8,8 @@ import pytest
 import tensorflow as tf
 from syllables import PIECES, SYLLABLES, make_model
 
-from albert_tf.errors import InputError
-from albert_tf.serving.scoring.likelihood import batch_lengths
-from albert_tf.serving.scoring.queries import Pieces, causal_queries, cut_texts, masked_queries
+from albert_tf.base.errors import InputError
+from albert_tf.serving.scoring import Pieces, batch_lengths, causal_queries, cut_texts, masked_queries
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 

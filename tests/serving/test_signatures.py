@@ -16,7 +16,7 @@ from asked_models import (
 )
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,

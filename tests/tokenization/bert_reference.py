@@ -5,7 +5,7 @@ import unicodedata
 
 import google_tokenizer
 
-from albert_tf.tokenization import bert_unicode
+from albert_tf.tokenization import unicode_tables
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -35,11 +35,11 @@ def is_known_to_all_versions(character: str, lower_case: bool) -> bool:
     """Whether this Python's Unicode says the same of a character as that of the tables."""
     cleaned = google_tokenizer.cleaned_character(character)
     by_python = " " if cleaned.isspace() else cleaned, google_tokenizer.is_punctuation(character)
-    ours = bert_unicode.clean(character, as_google=True), re.match(_PUNCTUATION, character) is not None
+    ours = unicode_tables.clean(character, as_google=True), re.match(_PUNCTUATION, character) is not None
     if lower_case:
         by_python += character.lower(), unicodedata.normalize("NFD", character), unicodedata.category(character) == "Mn"
-        ours += bert_unicode.lower(character), bert_unicode.decompose(character), bert_unicode.is_mark(character)
+        ours += unicode_tables.lower(character), unicode_tables.decompose(character), unicode_tables.is_mark(character)
     return by_python == ours
 
 
-_PUNCTUATION = re.sub(r"\\x\{(\w+)\}", lambda match: f"\\U{match[1]:0>8}", bert_unicode.PUNCTUATION)
+_PUNCTUATION = re.sub(r"\\x\{(\w+)\}", lambda match: f"\\U{match[1]:0>8}", unicode_tables.PUNCTUATION)

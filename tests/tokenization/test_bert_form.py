@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_reference import bert_tokenizer, is_known_to_all_versions, vocabulary_of
 from hostile_texts import draw_texts
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import to_tokenizers
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words
-from albert_tf.tokenization.carried_pieces import carry_pieces
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+from albert_tf.training.run_folder.other_vocabulary import carry_pieces
 
 KNOWN = [*SPECIAL_TOKENS, "[unused0]", "영", "##영", "##화", "재", "##미", "영화", "lg", "핥"]
 KLUE_ORDER = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, EVERY_CHARACTER, SPECIAL_TOKENS, TROUBLE
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.huggingface import export_huggingface, to_tokenizers
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sentencepiece_reference import ReferenceTokenizer
 from text_strategies import ANY_TEXT
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import (
     SentencePieceModel,
     SentencePieceTokenizer,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_reference import ReferenceTokenizer
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import (
     KoreanWordPieceTokenizer,
     SentencePieceModel,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_knows
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.encoding import pieces_of_spans
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_knows
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 
 PIECES = [*SPECIAL_TOKENS, "나", "##는", "밥", "##을", "먹", "##었", "##다", ".", "는_", "밥_", "을_", "다_", "._"]

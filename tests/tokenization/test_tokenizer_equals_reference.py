@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, FRAGMENTS, SCHEMES, SETTINGS, TROUBLE, spell, tokenizer_that_knows
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
 
 TEXTS = [
     "",

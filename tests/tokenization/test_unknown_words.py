@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_tf.lacking_characters import advice
+from albert_tf.base.texts import advice
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.unknown_words import describe_unknown_words, find_unknown_words, holds_unknown
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tokenization import Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 

@@ -11,8 +11,7 @@ from text_strategies import EMOJI
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
-from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY
-from albert_tf.tokenization.words import join_words, split_words
+from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY, join_words, split_words
 
 
 def words_of(

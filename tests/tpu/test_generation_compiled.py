@@ -5,12 +5,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.generation import GenerationOptions
-from albert_tf.generation.decoder import Decoder, Prompts
-from albert_tf.generation.piece_choice import ChoiceKind, ChoiceNumbers
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.tpu.compile_step import compile_program, lower
-from albert_tf.tpu.replica_strategy import ReplicaStrategy
+from albert_tf.serving.decoder import ChoiceKind, ChoiceNumbers, Decoder, GenerationOptions, Prompts
+from albert_tf.tpu.compile_step import ReplicaStrategy, compile_program, lower
 
 pytest.importorskip("jax")
 pytest.importorskip("libtpu")

@@ -11,15 +11,16 @@ from multiprocessing import connection
 
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.tpu import planner
-from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program
 from albert_tf.tpu.planner import (
+    TPUS,
     CompiledSteps,
     Figures,
     find_gradient_accumulation,
     find_largest_batch,
+    find_tpu,
     format_table,
     make_plan,
 )

@@ -17,9 +17,16 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import TASKS
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
-from albert_tf.tpu.replica_strategy import ReplicaStrategy
-from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, zeros
+from albert_tf.tpu.compile_step import (
+    ReplicaStrategy,
+    UnsupportedOperationError,
+    compile_program,
+    lower,
+    lower_step,
+    planned_names,
+    planned_objective,
+    zeros,
+)
 
 pytest.importorskip("jax")
 pytest.importorskip("libtpu")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.training.devices import attention_choice
+from albert_tf.training import attention_choice
 
 
 @pytest.fixture(scope="module", autouse=True)

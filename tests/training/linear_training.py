@@ -9,7 +9,7 @@ from tiny_training import SCHEDULE, TinyRun
 from albert_tf.modeling.layers import Linear, named_variables
 from albert_tf.objectives import Objective
 from albert_tf.optimization import make_optimizer
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState
 
 INPUTS = 3

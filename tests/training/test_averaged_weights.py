@@ -7,7 +7,7 @@ from linear_training import make_linear_examples, start_linear
 from saved_state import state_of
 from tiny_training import SCHEDULE, TinyRun, loop_settings
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import Linear, named_variables
 from albert_tf.modeling.pretrained import load_weights
 from albert_tf.optimization import AdamW

@@ -8,8 +8,8 @@ import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 from tiny_training import loop_settings
 
-from albert_tf.checkpoint_files import find_checkpoints
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import find_checkpoints
+from albert_tf.base.errors import InputError
 
 EXAMPLES = make_linear_examples(16)
 WRITE = tf.train.Checkpoint.write

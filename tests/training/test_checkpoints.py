@@ -6,8 +6,8 @@ import tensorflow as tf
 from saved_state import state_of
 from tiny_training import CONFIG, TinyRun
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import find_beside_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import load_weights

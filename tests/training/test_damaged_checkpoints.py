@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_training import start_linear
 
-from albert_tf.checkpoint_files import DamagedCheckpointError, find_checkpoints
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import DamagedCheckpointError, find_checkpoints
+from albert_tf.base.errors import InputError
 
 DATA, INDEX = "model.ckpt-8.data-00000-of-00001", "model.ckpt-8.index"
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 from tiny_training import loop_settings
 
-from albert_tf.errors import InputError
-from albert_tf.training.metrics import MetricSums
+from albert_tf.base.errors import InputError
+from albert_tf.training.train_state import MetricSums
 
 
 @pytest.mark.parametrize(

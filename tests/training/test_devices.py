@@ -7,13 +7,12 @@ import pytest
 import tensorflow as tf
 from tpu import NUM_CORES, make_tpu_strategy
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.training.devices import attention_choice
-from albert_tf.training.devices import description as devices
-from albert_tf.training.devices.batches import BatchLengths
-from albert_tf.training.devices.description import describe_device, unused_device_warnings
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training import attention_choice
+from albert_tf.training import batches as devices
+from albert_tf.training.batches import BatchLengths, describe_device, unused_device_warnings
+from albert_tf.training.devices import make_strategy
 
 H100 = "NVIDIA H100 80GB HBM3"
 

@@ -9,20 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.training.devices.batches import (
-    distribute_batches,
-    distribute_host_batches,
-    per_replica_batch_size,
-    read_batches,
-)
-from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.devices.workers import (
+from albert_tf.base.errors import InputError
+from albert_tf.training.batches import distribute_batches, distribute_host_batches, per_replica_batch_size, read_batches
+from albert_tf.training.devices import (
     Agreement,
     has_several_workers,
     is_alone_by_environment,
     is_chief,
     is_chief_by_environment,
+    make_strategy,
 )
 
 WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'

@@ -8,7 +8,7 @@ from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 from tiny_training import TinyRun
 
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.entity_prediction import most_mentions
+from albert_tf.objectives.knowledge import most_mentions
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.keras_2]

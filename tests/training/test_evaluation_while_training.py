@@ -7,7 +7,7 @@ import pytest
 from linear_training import StopAt, make_linear_examples, start_linear
 from tiny_training import loop_settings
 
-from albert_tf.checkpoint_files import find_checkpoints
+from albert_tf.base.checkpoint_files import find_checkpoints
 from albert_tf.training.progress import read_metrics
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tiny_training import CONFIG, TinyRun, loop_settings, make_examples
 
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,10 @@
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.training.run_folder.checkpoints import Checkpointer
-from albert_tf.training.run_folder.further_models import load_further_models
+from albert_tf.training.run_folder.restoring import load_further_models
 
 TABLE, KERNEL = "generator/encoder/embeddings/word_embeddings", "generator/encoder/kernel"
 

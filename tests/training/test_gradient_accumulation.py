@@ -7,10 +7,10 @@ import pytest
 from linear_training import start_linear, unevenly_weighted_points
 from tiny_training import CONFIG, TinyRun, assert_same_training, make_examples, unevenly_weighted_examples
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.objectives import make_objective
-from albert_tf.training.devices.batches import per_replica_batch_size
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.batches import per_replica_batch_size
+from albert_tf.training.devices import make_strategy
 
 BATCH_SIZE = 8
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)

@@ -6,9 +6,9 @@ import threading
 import pytest
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
-from albert_tf.training.devices.workers import Agreement
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
+from albert_tf.training.devices import Agreement
 from albert_tf.training.run_folder import held_folder
 
 

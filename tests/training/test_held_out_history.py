@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.training.held_out_history import HeldOutHistory
+from albert_tf.training.evaluation import HeldOutHistory
 
 
 def rows_of(held_out, train=()):

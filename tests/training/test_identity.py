@@ -6,8 +6,8 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.training.run_folder.identity import (
+from albert_tf.base.errors import InputError
+from albert_tf.training.run_folder.guard import (
     absolute_path,
     checkpoint_identity,
     file_identity,

@@ -7,9 +7,9 @@ from tiny_training import CONFIG, TinyRun, make_examples
 
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.pretraining_data.input_pipeline import pad_batch
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.metrics import MetricSums
+from albert_tf.training.train_state import MetricSums
 
 
 def numpy_loss_and_accuracy(logits, labels, weights):

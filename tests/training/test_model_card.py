@@ -14,12 +14,12 @@ from albert_tf.modeling import (
 )
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.training.run_folder.model_card import (
+    facts_of,
     for_transformers,
     is_unchanged,
     write_further_card,
     write_model_card,
 )
-from albert_tf.training.run_folder.start_card import facts_of
 
 RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795}
 MANIFEST = {

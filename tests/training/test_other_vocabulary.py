@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.checkpoint_files import write_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.base.checkpoint_files import write_checkpoint
+from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.tokenization import KoreanWordPieceTokenizer, TokenizerLayer

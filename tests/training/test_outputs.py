@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.outputs import make_output_function
+from albert_tf.training.devices import make_strategy
+from albert_tf.training.evaluation import make_output_function
 
 
 def batches():

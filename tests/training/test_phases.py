@@ -9,10 +9,10 @@ import tensorflow as tf
 from linear_training import StopAt, make_linear_examples, start_linear
 from tiny_training import loop_settings, never, spec_of
 
-from albert_tf.training.devices.batches import distribute_batches
+from albert_tf.training.batches import distribute_batches
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress, read_metrics
+from albert_tf.training.settings import Phase
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_step import make_train_function
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 from tiny_training import loop_settings
 
-from albert_tf.checkpoint_files import find_checkpoints
-from albert_tf.training.devices.batches import distribute_batches
-from albert_tf.training.preemption import StopRequest
+from albert_tf.base.checkpoint_files import find_checkpoints
+from albert_tf.training.batches import distribute_batches
+from albert_tf.training.train_loop import StopRequest
 from albert_tf.training.train_step import make_train_function
 
 EXAMPLES = make_linear_examples(8)
@@ -169,7 +169,7 @@ def test_second_interrupt_ends_the_process_at_once():
     program = """
 import os, signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from albert_tf.training.preemption import StopRequest
+from albert_tf.training.train_loop import StopRequest
 
 def interrupt():
     for _ in range(2):

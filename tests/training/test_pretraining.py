@@ -19,7 +19,7 @@ from tpu import make_tpu_strategy, trace_training
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.evaluation import Evaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.keras_2]

@@ -9,9 +9,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from albert_tf.progress_line import format_seconds
-from albert_tf.training.loss_plot import plot_losses
-from albert_tf.training.progress import Progress, read_metrics
+from albert_tf.base.console import format_seconds
+from albert_tf.training.progress import Progress, plot_losses, read_metrics
 
 
 class Terminal(io.StringIO):

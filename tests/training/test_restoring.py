@@ -6,8 +6,8 @@ import types
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
 from albert_tf.training.run_folder.restoring import describe_alignment
 
 STATES = {False: "the state of a masked piece", True: "the state before the next piece"}

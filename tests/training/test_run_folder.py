@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from tiny_training import CONFIG
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from albert_tf.training.run_folder.guard import check_model, check_output_dir, claim_output_dir, read_settings

@@ -6,8 +6,8 @@ import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 from tiny_training import TinyRun, loop_settings, make_examples, never
 
-from albert_tf.errors import InputError
-from albert_tf.training.devices.batches import distribute_batches
+from albert_tf.base.errors import InputError
+from albert_tf.training.batches import distribute_batches
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.stability import SkippedSteps
 from albert_tf.training.train_step import make_train_function

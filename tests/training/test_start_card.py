@@ -6,13 +6,13 @@ import pytest
 from tiny_config import tiny_config
 
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.training.run_folder.model_card import write_model_card
-from albert_tf.training.run_folder.start_card import (
+from albert_tf.training.run_folder.model_card import (
     carried_facts,
     facts_of,
     license_beside,
     share_alike_warning,
     with_base_model,
+    write_model_card,
 )
 
 KLUE = "---\nlanguage: ko\nlicense: cc-by-sa-4.0\nbase_model: klue/roberta-base\n---\n# KLUE-RoBERTa\n"

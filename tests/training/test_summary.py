@@ -6,8 +6,8 @@ from tiny_training import TinyRun
 
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, LearningRateSchedule
-from albert_tf.training.phase import Phase
 from albert_tf.training.progress import describe_run
+from albert_tf.training.settings import Phase
 from albert_tf.training.train_state import TrainState
 
 

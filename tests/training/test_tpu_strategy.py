@@ -8,20 +8,19 @@ import tensorflow as tf
 from tiny_training import CONFIG, PREDICTIONS, PRETRAINING, SCHEDULE, SEQUENCE_LENGTH, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import TASKS
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.devices import attention_choice
-from albert_tf.training.metrics import MetricSums
-from albert_tf.training.outputs import make_output_step
-from albert_tf.training.train_state import learnt_variables
+from albert_tf.training import attention_choice
+from albert_tf.training.evaluation import make_output_step
+from albert_tf.training.train_state import MetricSums, learnt_variables
 from albert_tf.training.train_step import TrainState, make_eval_function
 
 WITH_DROPOUT = CONFIG.replace(

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.training.progress import Progress
 from albert_tf.training.trackers import load_tracker
 

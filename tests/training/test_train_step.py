@@ -9,7 +9,7 @@ from tiny_training import SCHEDULE, TinyRun, assert_same_training, never, uneven
 from albert_tf.modeling.layers import Linear, named_variables
 from albert_tf.objectives import Objective
 from albert_tf.optimization import make_optimizer
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 

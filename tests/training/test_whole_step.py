@@ -13,13 +13,11 @@ from tiny_training import (
     unevenly_weighted_examples,
 )
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.modeling.kernels import attention
 from albert_tf.modeling.kernels.plain_attention import plain_attention
-from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.devices.whole_step import WholeStepStrategy
-from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.outputs import make_output_function
+from albert_tf.training.devices import WholeStepStrategy, make_strategy
+from albert_tf.training.evaluation import Evaluator, make_output_function
 
 # What is dropped follows from the seed alone, however it is computed.
 DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)

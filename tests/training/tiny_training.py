@@ -12,13 +12,12 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import BatchSpec
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.batches import distribute_batches
-from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.batches import distribute_batches
+from albert_tf.training.devices import make_strategy
 from albert_tf.training.evaluation import Evaluator, measured
-from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
-from albert_tf.training.settings import RunSettings
+from albert_tf.training.settings import Phase, RunSettings
 from albert_tf.training.train_loop import TrainResult, train
 from albert_tf.training.train_state import TrainState, begin_as_followers, learnt_variables
 from albert_tf.training.train_step import make_train_function

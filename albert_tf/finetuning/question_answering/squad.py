@@ -3,12 +3,10 @@
 import dataclasses
 import typing
 
-from albert_tf.corpus.tables import TABLE_ENDINGS
-from albert_tf.errors import InputError, quote, shorten
-from albert_tf.files import read_json
-from albert_tf.rows.bad_rows import BadRows, counted, tell_once
-from albert_tf.rows.read_once import read_once
-from albert_tf.saved_datasets import is_saved
+from albert_tf.base.errors import InputError, quote, shorten
+from albert_tf.base.files import read_json
+from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
+from albert_tf.reading.tables import TABLE_ENDINGS, is_saved
 
 # What to do with questions in a table, as the hub has SQuAD and KorQuAD.
 _OF_TABLE = (

@@ -12,24 +12,25 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.asking.answers import SpanAnswer
+from albert_tf.base.errors import InputError, quote, shorten
+from albert_tf.base.files import write_json
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, quote, shorten
-from albert_tf.files import write_json
 from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_SPAN, TaskKind
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
-from albert_tf.finetuning.question_answering.spans import (
+from albert_tf.finetuning.question_answering.squad import Question, read_questions
+from albert_tf.finetuning.question_answering.windows import (
     SpanOptions,
     Spans,
+    WindowOptions,
     best_candidates,
     best_spans,
+    encode_questions,
     rows_of_questions,
 )
-from albert_tf.finetuning.question_answering.squad import Question, read_questions
-from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
 from albert_tf.finetuning.task import CUT, FinetuningTask, describe_cuts
 from albert_tf.modeling import AlbertForConditionalQuestionAnswering, AlbertForQuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
-from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
+from albert_tf.modeling.kernels.positions import HIDDEN_SCORE
 from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import encoder_batch_spec

@@ -2,8 +2,7 @@
 
 import importlib
 
-from albert_tf.config import AlbertConfig
-from albert_tf.families import FAMILIES
+from albert_tf.config import FAMILIES, AlbertConfig
 from albert_tf.interchange.families.family import Family
 from albert_tf.interchange.foreign_config import is_bert
 

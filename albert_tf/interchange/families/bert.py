@@ -2,7 +2,7 @@
 
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange.families.family import Family, Found, Names, Values, embedding_names, masked_lm_names
-from albert_tf.interchange.sentencepiece_files import KOBERT
+from albert_tf.interchange.tokenizers.sentencepiece import KOBERT
 from albert_tf.interchange.variables import block_names
 
 

@@ -1,10 +1,10 @@
 """DeBERTa-v2 and v3: attention that knows how far apart two tokens are, and heads on a pooler of their own."""
 
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.deberta_files import DEBERTA
 from albert_tf.interchange.families.family import Family, Found, Names, Values, Variables
+from albert_tf.interchange.tokenizers.deberta import DEBERTA
 from albert_tf.interchange.variables import block_names
 
 _TERMS = ("p2c", "c2p")

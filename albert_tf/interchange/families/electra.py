@@ -1,6 +1,6 @@
 """ELECTRA: two networks with one config, a discriminator and the generator of its texts."""
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.families.family import OWN_LAYER, Family, Names, Values, Variables, masked_lm_names
 from albert_tf.interchange.huggingface_heads import class_in
 

@@ -11,15 +11,14 @@ import typing
 
 import numpy as np
 
-from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
-from albert_tf.families import FAMILIES
-from albert_tf.files import gfile_for
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.files import gfile_for
+from albert_tf.config import FAMILIES, AlbertConfig
 from albert_tf.finetuning.kinds import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.portable_model import PortableModel, Weight, give_weights
-from albert_tf.interchange.sentencepiece_files import ALBERT
-from albert_tf.interchange.tokenizer_kinds import Kind
+from albert_tf.interchange.tokenizers.sentencepiece import ALBERT
+from albert_tf.interchange.tokenizers.settings import Kind
 from albert_tf.interchange.variables import Naming, Spelling, block_names, plain_spellings
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 

@@ -5,8 +5,8 @@ Its layers hold query, key and value as one matrix, the columns of one after tho
 
 import numpy as np
 
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
 from albert_tf.interchange.families.family import Family, Found, Names, Values, Variables
 from albert_tf.interchange.portable_model import PortableModel, Weight
 from albert_tf.interchange.variables import Spelling, block_names, plain_spellings

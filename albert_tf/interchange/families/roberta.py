@@ -1,10 +1,10 @@
 """RoBERTa and XLM-RoBERTa: positions counted from [PAD]'s id, and heads with a layer of their own."""
 
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError, shorten
 from albert_tf.interchange.families.family import OWN_LAYER, Family, Found, Values, masked_lm_names
 from albert_tf.interchange.portable_model import PortableModel
-from albert_tf.interchange.xlm_roberta_files import XLM_ROBERTA
+from albert_tf.interchange.tokenizers.xlm_roberta import XLM_ROBERTA
 
 
 class Roberta(Family):

@@ -1,7 +1,7 @@
 """XLM, whose config has words of its own for the activation and for the number of languages with embeddings."""
 
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.interchange.families.family import Family, Found, Names, Values
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.variables import block_names

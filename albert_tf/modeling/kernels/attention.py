@@ -5,15 +5,15 @@ python -m benchmarks.tpu_step        (bytes, memory and operations of each)
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import runs_cudnn_attention
+from albert_tf.base.compilation import runs_cudnn_attention
+from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, cudnn_attention, find_obstacle
 from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 from albert_tf.modeling.kernels.plain_attention import context_and_probabilities, plain_attention
+from albert_tf.modeling.kernels.positions import VisibleKeys
 from albert_tf.modeling.kernels.relative_scores import Distances
 from albert_tf.modeling.kernels.rematerialization import rematerialize
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 # Those of `flash_attention`, on a TPU; and that of `cudnn_attention`, on a GPU.
 PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"

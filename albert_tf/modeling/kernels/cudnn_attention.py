@@ -14,7 +14,7 @@ import typing
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 
 _LARGEST_HEAD = 128
 _ELEMENT_TYPES = {tf.bfloat16: "bf16", tf.float16: "f16", tf.float32: "f32", tf.int32: "i32"}

@@ -9,10 +9,10 @@ import importlib.util
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_for_tpu, runs_pallas_kernels
-from albert_tf.errors import InputError, with_extra
+from albert_tf.base.compilation import is_compiled_for_tpu, runs_pallas_kernels
+from albert_tf.base.errors import InputError, with_extra
 from albert_tf.modeling.kernels.linear import add_bias
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+from albert_tf.modeling.kernels.positions import VisibleKeys
 
 ATTENTION_CHOICES = ("auto", "plain", "flash")
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu as pallas_tpu
 
-from albert_tf.modeling.kernels.dropout import drop_threshold
-from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys
+from albert_tf.modeling.kernels.elementwise import drop_threshold
+from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, VisibleKeys
 
 LANES = 128
 

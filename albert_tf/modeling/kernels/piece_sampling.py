@@ -9,7 +9,7 @@ python -m benchmarks.objective_steps        (its share of a step)
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
+from albert_tf.base.compilation import fused
 from albert_tf.modeling.kernels.tied_cross_entropy import count_chunks
 
 # How many rows' logits are held at once.

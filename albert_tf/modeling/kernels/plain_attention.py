@@ -5,10 +5,10 @@ python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
-from albert_tf.modeling.kernels.dropout import dropout
+from albert_tf.base.compilation import fused
+from albert_tf.modeling.kernels.elementwise import dropout
+from albert_tf.modeling.kernels.positions import VisibleKeys, bias_of
 from albert_tf.modeling.kernels.relative_scores import Distances, relative_scores
-from albert_tf.modeling.kernels.visible_keys import VisibleKeys, bias_of
 
 
 def plain_attention(

@@ -11,7 +11,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_whole, optimization_barrier
+from albert_tf.base.compilation import is_compiled_whole, optimization_barrier
 
 REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 

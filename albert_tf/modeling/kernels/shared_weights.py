@@ -15,7 +15,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
+from albert_tf.base.compilation import fused
 
 Weights = dict[str, tf.Tensor]
 

@@ -1,12 +1,15 @@
 """How sentences and documents become examples: a class each, and its line in `PACKINGS`."""
 
-from albert_tf.errors import InputError, shorten
-from albert_tf.pretraining_data.packing.document_blocks import DocumentBlocks
-from albert_tf.pretraining_data.packing.full_sentences import DocumentSentences, FullSentences
+from albert_tf.base.errors import InputError, shorten
+from albert_tf.pretraining_data.packing.full_sentences import (
+    DocumentBlocks,
+    DocumentSentences,
+    FullSentences,
+    TranslationPairs,
+)
 from albert_tf.pretraining_data.packing.halves import Halves
 from albert_tf.pretraining_data.packing.packing import Packing, Segments, Text
 from albert_tf.pretraining_data.packing.pairs import Next, Order
-from albert_tf.pretraining_data.packing.translation_pairs import TranslationPairs
 
 PACKINGS: dict[str, Packing] = {
     packing.name: packing

@@ -6,9 +6,7 @@ import tensorflow as tf
 
 from albert_tf.asking.answers import DEFAULT
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
-from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.by_length import compute_by_length
-from albert_tf.serving.signatures.ragged import count_up, slices, substrings
+from albert_tf.serving.signatures.base import Signatures, compute_by_length, count_up, slices, substrings
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 

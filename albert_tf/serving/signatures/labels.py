@@ -6,9 +6,8 @@ import inspect
 import tensorflow as tf
 
 from albert_tf.asking.answers import DEFAULT, LENGTHS, LabelsAnswer
-from albert_tf.finetuning.labelled_text import NUM_SPECIAL
-from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.ragged import count_up, slices
+from albert_tf.finetuning.texts.labelled_text import NUM_SPECIAL
+from albert_tf.serving.signatures.base import Signatures, count_up, slices
 
 
 class LabelSignatures(Signatures):

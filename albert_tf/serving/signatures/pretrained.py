@@ -5,8 +5,7 @@ import tensorflow as tf
 from albert_tf.asking.answers import DEFAULT, FILL_MASK, FIND_REPLACED, LENGTHS, PIECES
 from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.signatures.base import Signatures
-from albert_tf.serving.signatures.by_length import compute_by_length
+from albert_tf.serving.signatures.base import Signatures, compute_by_length
 
 NUM_GUESSES = 10
 

@@ -11,10 +11,13 @@ import hashlib
 import os
 import typing
 
+import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from tensorflow_text.python.ops import sentencepiece_tokenizer
 
-from albert_tf.errors import InputError, quote
-from albert_tf.files import read_bytes, write_bytes
+from albert_tf.base.errors import InputError, first_line, quote
+from albert_tf.base.files import read_bytes, write_bytes
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary, is_reserved
 
 # What stands for a space, and so at the begin of a piece that begins a word.
 SPACE_MARK = "▁"
@@ -187,3 +190,97 @@ def _model_class():
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto"))
+
+
+# The vocabulary of a SentencePiece model.
+
+# What special tokens are called besides their names here.
+_OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>", "<s>"), SEP: ("<sep>", "</s>"), MASK: ("<mask>",)}
+
+
+class SentencePieceVocabulary(Vocabulary):
+    """A model's pieces, and [unused] slots; special tokens are also known by the names that they have elsewhere."""
+
+    def __init__(self, model: SentencePieceModel, num_unused: int = 0, num_separators: int = 1):
+        self.num_separators = num_separators
+        texts = [piece.text for piece in model.pieces]
+        known = set(texts)
+        names = {UNK: next(piece.text for piece in model.pieces if piece.type == UNKNOWN)}
+        for token, others in _OTHER_NAMES.items():
+            found = next((name for name in (token, *others) if name in known), None)
+            if found is None:
+                raise InputError(
+                    f"{model.source} has no piece {' or '.join((token, *others))}, which ALBERT needs; train one with "
+                    "spm_train --control_symbols=[CLS],[SEP],[MASK] --pad_id=0 --unk_id=1"
+                )
+            names[token] = found
+        self._reserved = {*names.values(), *(piece.text for piece in model.pieces if piece.type == CONTROL)}
+        candidates = (f"[unused{number}]" for number in range(num_unused + len(texts)))
+        unused = [name for name, _ in zip((name for name in candidates if name not in known), range(num_unused))]
+        self._names = names
+        super().__init__([*texts, *unused], model.source)
+        self._ids.update({token: self._ids[name] for token, name in names.items()})
+
+    def require(self, *pieces: str) -> None:
+        super().require(*(self._names.get(piece, piece) for piece in pieces))
+
+    def is_reserved(self, piece: str) -> bool:
+        return piece in self._reserved or is_reserved(piece)
+
+    @property
+    def special_pieces(self) -> list[str]:
+        """The model's names of the special tokens, in the order of `SPECIAL_TOKENS`."""
+        return [self._names[token] for token in (PAD, UNK, CLS, SEP, MASK)]
+
+
+# A SentencePiece model in memory, and the ops of tensorflow_text that encode with it.
+#
+# `tensorflow_text.SentencepieceTokenizer` is not used itself, because its model is gone as soon as TensorFlow
+# forgets its kernels, which `tf.random.set_seed` and Keras's `clear_session` make it do. A model with a name of its
+# own stays.
+
+_OPS = sentencepiece_tokenizer.gen_sentencepiece_tokenizer
+
+
+class _SharedModel(tf.saved_model.experimental.TrackableResource):
+    """A model that stays in memory; tokenizers of the same model share it."""
+
+    def __init__(self, content):
+        super().__init__()
+        self._content, self._name = content, hashlib.sha256(content).hexdigest()
+
+    def _create_resource(self):
+        return _OPS.sentencepiece_op(model=self._content, shared_name=self._name)
+
+    def _initialize(self):
+        """Leaves nothing to be done."""
+
+    def _destroy_resource(self):
+        """Leaves the model where it is, because others may use it."""
+
+
+class Engine(tf.Module):
+    """Encodes texts; whoever saves a graph that uses it must keep it as an attribute. InputError for a bad model."""
+
+    def __init__(self, content: bytes, source: str):
+        super().__init__()
+        self._model = _SharedModel(content)
+        try:
+            self.tokenize(tf.constant(["a"]))
+        except tf.errors.OpError as error:
+            raise InputError(f"{source}: SentencePiece can't use this model: {first_line(error)}") from error
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns ids of texts string [N], int32 [N, (pieces)]."""
+        values, splits = self._run(_OPS.sentencepiece_tokenize_op, texts)
+        return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns ids of texts string [N], and where their pieces begin and end in bytes, int [N, (pieces)] each."""
+        values, splits, *offsets = self._run(_OPS.sentencepiece_tokenize_with_offsets_op, texts)
+        return tuple(tf.RaggedTensor.from_row_splits(column, splits, validate=False) for column in (values, *offsets))
+
+    def _run(self, op, texts):
+        best_way = {"nbest_size": 0, "alpha": 1.0}
+        plain = {"add_bos": False, "add_eos": False, "reverse": False}
+        return op(self._model.resource_handle, texts, **best_way, **plain, out_type=tf.int32)

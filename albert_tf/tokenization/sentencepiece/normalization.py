@@ -13,8 +13,10 @@ import unicodedata
 
 import tensorflow as tf
 
-from albert_tf.tokenization.characters import (
+from albert_tf.tokenization.unicode_tables import (
     Characters,
+    KindOfCharacter,
+    Replacement,
     characters_of,
     differs,
     dropped,
@@ -22,7 +24,6 @@ from albert_tf.tokenization.characters import (
     lower_case,
     replaced,
 )
-from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
 
 _SPACE, _QUOTATION_MARK = map(ord, ' "')
 _GRAVE, _APOSTROPHE = map(ord, "`'")

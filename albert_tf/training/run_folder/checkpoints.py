@@ -7,7 +7,7 @@ import sys
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import (
+from albert_tf.base.checkpoint_files import (
     AVERAGES_PREFIX,
     CHECKPOINT_NAME,
     MODEL_PREFIX,
@@ -21,8 +21,8 @@ from albert_tf.checkpoint_files import (
     write_checkpoint,
     write_state_file,
 )
-from albert_tf.errors import InputError, first_line
-from albert_tf.files import remove
+from albert_tf.base.errors import InputError, first_line
+from albert_tf.base.files import remove
 
 
 class Checkpointer:

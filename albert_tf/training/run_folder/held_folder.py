@@ -1,6 +1,6 @@
 """The run's folder while it trains: held by one run, and the same for all of its workers.
 
-On one machine a lock keeps other commands out (`albert_tf.folder_lock`); between machines there is none. So a run
+On one machine a lock keeps other commands out (`albert_tf.base.folders`); between machines there is none. So a run
 leaves a file there that names it, and looks at it before it writes: a run that begins later on another machine takes
 the folder over, and the former writes no more. That happens where a machine is taken away and ends after the next one
 has begun. Both are the same run, or the second would be refused, and so go on with the same bits.
@@ -16,11 +16,11 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
-from albert_tf.folder_lock import hold
-from albert_tf.json_types import check_types
-from albert_tf.training.devices.workers import Agreement
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, write_json
+from albert_tf.base.folders import hold
+from albert_tf.base.settings import check_types
+from albert_tf.training.devices import Agreement
 
 OWNER_FILE = ".run_owner.json"
 

@@ -5,9 +5,9 @@ import re
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
-from albert_tf.json_types import check_types
+from albert_tf.base.errors import InputError
+from albert_tf.base.files import read_json, write_json
+from albert_tf.base.settings import check_types
 
 DATA_FILE = "data_of_results.json"
 

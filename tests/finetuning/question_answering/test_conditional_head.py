@@ -7,7 +7,7 @@ from questions import character_tokenizer, make_question
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import ConditionalQuestionAnswering
-from albert_tf.finetuning.question_answering.spans import SpanOptions
+from albert_tf.finetuning.question_answering.windows import SpanOptions
 
 TOKENIZER = character_tokenizer()
 CONFIG = tiny_config(len(TOKENIZER.vocabulary))

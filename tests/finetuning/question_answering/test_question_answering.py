@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from questions import CHARACTERS, character_tokenizer, entry, make_question, write_squad
 from tiny_config import tiny_config
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning import TASKS, QuestionAnswering
-from albert_tf.finetuning.question_answering.spans import SpanOptions, best_spans
 from albert_tf.finetuning.question_answering.squad import Answer, Question
-from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.question_answering.windows import SpanOptions, WindowOptions, best_spans
 
 TOKENIZER = character_tokenizer()
 CONFIG = tiny_config(len(TOKENIZER.vocabulary))

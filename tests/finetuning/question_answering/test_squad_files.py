@@ -6,7 +6,7 @@ import re
 import pytest
 from questions import entry, make_question, write_squad
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Answer, Question, read_questions
 
 CONTEXT = "이순신은 1545년에 태어났다."

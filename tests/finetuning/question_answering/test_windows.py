@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from questions import CHARACTERS, character_tokenizer, make_question
 
-from albert_tf.errors import InputError
+from albert_tf.base.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Answer
 from albert_tf.finetuning.question_answering.windows import (
     UNKNOWN,

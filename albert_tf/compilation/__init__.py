@@ -1,1 +1,0 @@
-"""The compilers and devices of a step; nothing here knows of models or optimizers."""

@@ -1,1 +1,0 @@
-"""Reading text: files and their formats, documents and sentences; for vocabularies and pre-training data."""

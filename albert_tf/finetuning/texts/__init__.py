@@ -1,0 +1,1 @@
+"""Tasks of labelled texts: classes, several labels, numbers, options."""

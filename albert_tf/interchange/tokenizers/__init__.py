@@ -1,0 +1,1 @@
+"""Tokenizers of other libraries, read from their files and written to them."""

@@ -1,1 +1,0 @@
-"""Distillation: a model learns from a larger one, which is frozen."""

@@ -1,5 +1,0 @@
-"""TensorFlow, imported without its messages; parts of the library that users import by themselves begin with this."""
-
-from albert_tf.startup import import_tensorflow
-
-import_tensorflow()

@@ -1,0 +1,1 @@
+"""The settings of every command that makes something, a class each."""

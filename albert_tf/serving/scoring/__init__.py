@@ -1,1 +1,0 @@
-"""The probability of texts to a pre-trained model, by themselves or as answers."""

@@ -1,1 +1,0 @@
-"""Building vocabularies, and judging them."""

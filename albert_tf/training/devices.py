@@ -1,0 +1,292 @@
+"""Choosing where to run: the one place that knows TPU from GPU from CPU, and one machine from several."""
+
+import collections.abc
+import contextlib
+import json
+import os
+import socket
+import threading
+import typing
+
+import tensorflow as tf
+from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
+
+from albert_tf.base.errors import InputError, first_line
+
+# Several processes that run the same program on several machines, and decide together.
+
+_Result = typing.TypeVar("_Result")
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether this process writes checkpoints and results: of several machines only one does."""
+    return not has_several_workers(strategy) or _leads(strategy.cluster_resolver)
+
+
+def is_chief_by_environment() -> bool:
+    """Returns the same before there is a strategy, by what TF_CONFIG says of this process."""
+    return _leads(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+
+
+def is_alone_by_environment() -> bool:
+    """Returns whether TF_CONFIG names no other process."""
+    roles = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict()
+    return sum(map(len, roles.values())) <= 1
+
+
+def _leads(resolver):
+    roles = resolver.cluster_spec().as_dict()
+    is_first = resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
+    return is_first or not roles
+
+
+def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether processes on several machines run this same program together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+class Agreement:
+    """Lets the processes that run this program decide together; all of them must ask at the same points."""
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._is_alone, self._is_chief = not has_several_workers(strategy), is_chief(strategy)
+
+        @tf.function(autograph=False)
+        def add(value):
+            return strategy.reduce("SUM", strategy.run(tf.identity, args=(value,)), axis=None)
+
+        self._add = add
+
+    def any(self, is_true: bool) -> bool:
+        """Returns whether something is true in any of the processes."""
+        return is_true if self._is_alone else int(self._add(tf.constant(int(is_true), tf.int64))) > 0
+
+    def of_chief(self, value: int) -> int:
+        """Returns the value that the chief has, less than 2**63; an InputError if another process is gone."""
+        if self._is_alone:
+            return value
+        with _telling_who_is_gone():
+            return int(self._add(tf.constant(value if self._is_chief else 0, tf.int64)))
+
+    def run(self, action: collections.abc.Callable[[], _Result]) -> _Result:
+        """Runs a function in all workers and returns its result; where it fails in one, or one is gone, all end."""
+        result, error = None, None
+        try:
+            result = action()
+        except InputError as failure:
+            error = failure
+        with _telling_who_is_gone():
+            fails = self.any(error is not None)
+        if fails:
+            raise error or InputError("another worker can't continue; see its messages")
+        return result
+
+
+@contextlib.contextmanager
+def _telling_who_is_gone():
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise InputError(
+            f"another worker of this run is gone ({first_line(error)}); see what it says, and start all of them again "
+            "with the same command"
+        ) from error
+
+
+# One GPU or CPU whose steps XLA compiles as one program each, as it does for a TPU.
+#
+# TensorFlow's own runtime hands a GPU one operation after the other, each of which reads and writes a whole tensor; XLA
+# fuses what stands between the matrix products, and has attention by cuDNN besides (`kernels.cudnn_attention`).
+#
+# python -m benchmarks.gpu_step        (a step on a GPU, beside Hugging Face's)
+# python -m benchmarks.train_step --only=albert_tf,albert_tf_xla        (on a CPU, beside operation by operation)
+
+JIT_COMPILE_CHOICES = ("auto", "true", "false")
+
+# Ampere, the first that computes in bfloat16 and that cuDNN's fused attention runs on.
+_AMPERE = (8, 0)
+
+
+class WholeStepStrategy(tf.distribute.Strategy):
+    """Runs on one device, and compiles the functions that `run` is given, each shape once, in up to a minute.
+
+    `base.compilation` tells the model so. Shapes should be few.
+    """
+
+    compiles_whole_steps = True
+
+    def __init__(self, device: str):
+        super().__init__(_WholeStepExtended(self, device))
+        self.runs_cudnn_attention = has_ampere(device)
+
+
+class _WholeStepExtended(OneDeviceExtended):
+    def _call_for_each_replica(self, fn, args, kwargs):
+        call_operations = super()._call_for_each_replica
+
+        @tf.function(jit_compile=True, autograph=False)
+        def compiled(args, kwargs):
+            return call_operations(fn, args, kwargs)
+
+        return compiled(args, kwargs)
+
+
+def is_of_gpus(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether a strategy runs on GPUs."""
+    mirrored = tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy
+    if not isinstance(strategy, (WholeStepStrategy, *mirrored)):
+        return False
+    return tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type == "GPU"
+
+
+def has_ampere(device: str) -> bool:
+    """Returns whether a device is an NVIDIA GPU of the generation of Ampere (compute capability 8.0) or later."""
+    spec = tf.DeviceSpec.from_string(device)
+    if spec.device_type != "GPU":
+        return False
+    gpu = tf.config.list_physical_devices("GPU")[spec.device_index or 0]
+    return tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) >= _AMPERE
+
+
+def make_strategy(
+    use_tpu: bool = False,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+    num_cpu_replicas: int = 1,
+    tpu_timeout: float = 300.0,
+    jit_compile: str = "auto",
+) -> tf.distribute.Strategy:
+    """Returns the strategy to train with.
+
+    A TPU if asked for; else the machines that the environment variable TF_CONFIG names; else all GPUs of this machine;
+    else its CPU, as one replica or several. With several machines call it before TensorFlow has done anything else.
+
+    Args:
+        use_tpu: Whether to run on a TPU.
+        tpu_name: Name or grpc:// address of a Cloud TPU, in `tpu_zone` of `gcp_project`; None or "local" for the TPU of
+            this machine.
+        num_cpu_replicas: More than one is for testing what several cores do.
+        tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
+        jit_compile: Whether XLA compiles whole steps, "true" or "false"; "auto" for where there is one GPU. A TPU's
+            always are, those of several GPUs, CPU replicas or machines never.
+
+    Raises:
+        InputError: The TPU can't be reached, one is named without `use_tpu`, TF_CONFIG can't be used, or
+            `jit_compile` can't be had.
+    """
+    if use_tpu:
+        if jit_compile == "false":
+            raise InputError("`jit_compile=false`: what runs on a TPU is always compiled; leave it out")
+        return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
+    for name, value in {"tpu_name": tpu_name, "tpu_zone": tpu_zone, "gcp_project": gcp_project}.items():
+        if value:
+            raise InputError(
+                f"`{name}={value}` without `use_tpu` would train on this machine's own devices; add `use_tpu`, or "
+                f"leave `{name}` out"
+            )
+    if names_several_machines():
+        if num_cpu_replicas > 1:
+            raise InputError(
+                f"`num_cpu_replicas={num_cpu_replicas}`: where TF_CONFIG names several machines, each is one replica; "
+                "leave it out"
+            )
+        _check_one_replica(jit_compile, "several machines")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) == 1 and jit_compile != "false":
+        return WholeStepStrategy("/gpu:0")
+    if gpus:
+        if len(gpus) > 1:
+            _check_one_replica(jit_compile, f"{len(gpus)} GPUs")
+        return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])
+    if num_cpu_replicas > 1:
+        _check_one_replica(jit_compile, f"{num_cpu_replicas} CPU replicas")
+    elif jit_compile == "true":
+        return WholeStepStrategy("/cpu:0")
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    if num_cpu_replicas > len(tf.config.get_logical_device_configuration(cpu) or [cpu]):
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * num_cpu_replicas)
+    devices = [f"/cpu:{index}" for index in range(num_cpu_replicas)]
+    # TensorFlow's collectives, the default, allow only one number of CPU replicas in the life of a process.
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def _check_one_replica(jit_compile, found):
+    if jit_compile == "true":
+        raise InputError(
+            f"`jit_compile=true` is for one GPU or one CPU, but there are {found}; leave it out, or let TensorFlow see "
+            "a single GPU (CUDA_VISIBLE_DEVICES=0)"
+        )
+
+
+def names_several_machines():
+    """Returns whether TF_CONFIG names machines that train together."""
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        configuration = json.loads(text)
+        roles, task = configuration.get("cluster", {}).keys(), dict(configuration.get("task", {}))
+        is_usable = not roles or (roles <= {"chief", "worker"} and task["type"] in roles and "index" in task)
+    except (ValueError, AttributeError, KeyError, TypeError):
+        is_usable = False
+    if not is_usable:
+        raise InputError(
+            'the environment variable TF_CONFIG must be a JSON object whose "cluster" gives every machine the role '
+            'worker, or one of them the role chief, and whose "task" names this machine\'s type and index. Received: '
+            f"{text[:200]}"
+        )
+    return bool(roles)
+
+
+def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
+    name = tpu_name or os.environ.get("TPU_NAME") or "local"
+    outcome = {}
+
+    def connect():
+        try:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name, zone=tpu_zone, project=gcp_project)
+            if name != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+            outcome["resolver"] = resolver
+        except Exception as error:  # the resolver raises whatever its many back ends do
+            outcome["error"] = error
+
+    advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
+    _check_address_answers(name, timeout, advice)
+    # In a thread of its own, because TensorFlow waits for a TPU without end.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not outcome:
+        raise InputError(
+            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
+        )
+    if "error" in outcome:
+        error = outcome["error"]
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
+    return tf.distribute.TPUStrategy(outcome["resolver"])
+
+
+def _check_address_answers(name, timeout, advice):
+    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if not name.startswith("grpc://"):
+        return
+    host, _, port = name.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=timeout).close()
+    except TimeoutError as error:
+        raise InputError(
+            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
+
+
+def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
+    """Returns the strategy that variables were created under; without one, a strategy of the one device they are on."""
+    variable = next(iter(variables.values()))
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.distribute_strategy
+    # What TensorFlow keeps there is how a strategy of one device, whose variables are ordinary ones, is found again.
+    return getattr(variable, "_distribute_strategy", None) or tf.distribute.OneDeviceStrategy(variable.device)

@@ -1,0 +1,100 @@
+"""A setting's value is the same, or refused in the same words, as a text and from Python."""
+
+import dataclasses
+import math
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.base.errors import InputError
+from albert_tf.base.settings import LOGARITHMIC, Settings, changed, free, place, setting, settings_of
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Several(Settings):
+    count: int = setting(3, "How many.", least=1, most=9)
+    rate: float = setting(0.5, "How fast.", above=0, below=1, search=LOGARITHMIC)
+    kind: str = setting("plain", "Which.", choices=("plain", "Fancy"))
+    is_on: bool | None = setting(None, "Whether.")
+    labels: tuple[str, ...] = free((), "Of what.")
+    steps: tuple[int, ...] | None = free(None, "When.", in_python=False)
+    folder: str | None = place(None, "Where.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class More(Several):
+    count: int = changed(Several, "count", 5, most=None)
+
+
+KNOWN = settings_of(Several)
+
+
+def outcome(function, value):
+    try:
+        return function(value)
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("count", 0, "`count` must be a whole number, at least 1 and at most 9. Received: 0"),
+        ("count", 2.5, "`count` must be a whole number, at least 1 and at most 9. Received: 2.5"),
+        ("count", True, "`count` must be a whole number, at least 1 and at most 9. Received: True"),
+        ("rate", 1, "`rate` must be a number above 0 and below 1. Received: 1"),
+        ("rate", math.nan, "`rate` must be a number above 0 and below 1. Received: nan"),
+        ("rate", "fast", "`rate` must be a number above 0 and below 1. Received: fast"),
+        ("kind", "odd", "`kind` must be one of plain, Fancy. Received: odd"),
+        ("is_on", "perhaps", "`is_on` must be true or false. Received: perhaps"),
+        ("labels", "a", "`labels` must be a list of texts. Received: a"),
+        ("labels", [1], r"`labels` must be a list of texts. Received: [1] (list)"),
+        ("folder", 5, "`folder` must be a text. Received: 5"),
+        ("count", None, "`count` must be a whole number, at least 1 and at most 9. Received: None (NoneType)"),
+    ],
+)
+def test_what_it_can_not_be_is_refused(name, value, message):
+    with pytest.raises(InputError) as error:
+        Several(**{name: value})
+    assert str(error.value) == message
+
+
+@given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=9)))
+def test_number_is_one_as_a_text_too(value):
+    for name in ("count", "rate"):
+        of_text = outcome(KNOWN[name].parse, f"{value:.10g}" if isinstance(value, float) else str(value))
+        found = outcome(KNOWN[name].check, value)
+        if isinstance(found, str) or isinstance(value, bool):
+            assert found.startswith(f"`{name}` must be ")
+        elif isinstance(value, int | float):
+            assert of_text == pytest.approx(found)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters='",\n\r\0', exclude_categories=["Cs"]), min_size=1)))
+def test_list_is_one_as_a_text_too(values):
+    values = [value.strip() or "x" for value in values]
+    assert KNOWN["labels"].parse(",".join(values)) == tuple(values) == KNOWN["labels"].check(values)
+
+
+def test_texts_are_read_as_flags_are():
+    assert KNOWN["labels"].parse('a,"b,c"') == ("a", "b,c")
+    assert outcome(KNOWN["labels"].parse, '"a') == "`labels=\"a` can't be split at its commas (unexpected end of data)"
+    assert KNOWN["kind"].parse("fancy") == "Fancy"
+    assert [KNOWN["is_on"].parse(text) for text in ("true", "F", "1")] == [True, False, True]
+    assert KNOWN["steps"].parse("1,2") == (1, 2)
+    assert Several(folder=pathlib.Path("a")).folder == "a"
+
+
+def test_what_is_known_is_looked_up():
+    assert Several.names(same_on_resume=True) == ("count", "rate", "kind", "is_on")
+    assert Several.names(place=True) == ("folder",)
+    assert Several(labels=["a"]).kept() == {"count": 3, "rate": 0.5, "kind": "plain", "is_on": None}
+    assert (More().count, settings_of(More)["count"].most, More(count=99).count) == (5, None, 99)
+    assert More.assumed()["count"] == 5
+    given_ones = Several.of({"rate": 0.1})
+    assert given_ones.given == {"rate"} and given_ones.changed(rate=0.2).given == {"rate"}
+    for name, message in (("rat", "did you mean rate?"), ("steps", "is not a setting"), ("lr", "is called rate here")):
+        with pytest.raises(InputError, match=message.replace("?", r"\?")):
+            Several.of({name: 1}, {"lr": "rate"})

@@ -1,0 +1,100 @@
+"""Lists of names."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.base.errors import InputError
+from albert_tf.knowledge.mentions import MAX_PIECES_OF_NAME, NameList, build_trie, find_sequences, read_names
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+PIECES = [*SPECIAL_TOKENS, "이순신", "##은", "서울", "대학교", "대학", "##교", "lg", "##에", "##a"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return KoreanWordPieceTokenizer(Vocabulary(PIECES))
+
+
+def written(tmp_path, text):
+    path = tmp_path / "names.txt"
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def test_names_and_what_identifies_them_are_read(tokenizer, tmp_path):
+    decomposed = "\u1109\u1165\u110b\u116e\u11af 대학교"
+    names = read_names(written(tmp_path, f"\ufeff이순신\tPS\r\n\n  \n{decomposed}\n"), tokenizer)
+    assert names.names == ("이순신", "서울 대학교")
+    assert names.identifiers == ("PS", "")
+    assert names.pieces == ((5,), (7, 8))
+    assert not names.left_out
+    assert names.tell_left_out() == ""
+
+
+def test_names_that_no_piece_spells_are_left_out_and_counted(tokenizer, tmp_path):
+    too_long = "서울 " * 1000
+    names = read_names(written(tmp_path, f"김유신\nLG\nlg\n강감찬\n서울\n\u200b\n[MASK]\n{too_long}"), tokenizer)
+    assert names.names == ("LG", "서울")
+    assert names.tell_left_out().split("; ") == [
+        "3 has a word that the vocabulary can't spell, as 김유신",
+        "1 has the pieces of another name, as lg",
+        "1 has no piece, as \u200b",
+        f"1 has more than {MAX_PIECES_OF_NAME} pieces, as {too_long[:100]}...",
+    ]
+
+
+def test_hash_tells_lists_apart(tokenizer):
+    hashes = {
+        NameList.from_rows(rows, tokenizer).sha256
+        for rows in ([("서울", "")], [("서울", "LC")], [("서울", ""), ("김유신", "")], [("김유신", ""), ("서울", "")])
+    }
+    assert len(hashes) == 4
+
+
+def test_name_of_several_lines_is_left_out(tokenizer):
+    # A build writes names into a file, one a line, for its workers.
+    names = NameList.from_rows([("서울", ""), ("대학\n이순신", ""), ("이순신\t대학", "")], tokenizer)
+    assert names.names == ("서울",)
+    assert names.tell_left_out() == "2 has a tab or the end of a line, as 대학 이순신"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names.txt contains no names"),
+        ("\n \n", "names.txt contains no names"),
+        ("서울\n이순신\n\n서울\tLC\n", "names.txt, line 4: 서울 is on line 1 too; remove one"),
+        ("서울\n\tLC\n", "names.txt, line 2: it must be a name"),
+        ("서울\tLC\tCity\n", "names.txt, line 1: it must be a name"),
+        ("서울\n이순신\r서울", "names.txt, line 2: it must be a name, .* Received: '이순신\\\\r서울'$"),
+        ("서울\x0b이순신", "names.txt, line 1: it must be a name"),
+        ("서울 " * 1000, f"names.txt: no name can be .*[(]{('서울 ' * 50)[:100]}\\.\\.\\. has more than"),
+        ("서울\t\t" * 1000, r"names.txt, line 1: it must be a name, .{,160}\.\.\.$"),
+        ("김유신\n강감찬\n", "names.txt: no name can be found by this vocabulary"),
+    ],
+)
+def test_bad_list_is_refused(tokenizer, tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read_names(written(tmp_path, text), tokenizer)
+
+
+def test_scheme_whose_pieces_do_not_tell_where_words_begin_is_refused(tmp_path):
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "서울", "서울_"]), "end_of_word")
+    with pytest.raises(InputError, match="end_of_word"):
+        read_names(written(tmp_path, "서울\n"), tokenizer)
+
+
+def test_josa_stays_outside_of_the_mention(tokenizer):
+    names = NameList.from_rows([("이순신", ""), ("서울", ""), ("서울 대학교", "")], tokenizer)
+    ids = tokenizer.encode_ids(["이순신은 서울 대학교에, 서울에"]).to_tensor()
+    numbers, lengths = find_sequences(*build_trie(names.pieces, tokenizer.starts_word), ids)
+    pieces = [tokenizer.vocabulary.pieces[each] for each in ids[0]]
+    places = np.flatnonzero(numbers[0]).tolist()
+    assert [pieces[p : p + n] for p, n in zip(places, tf.gather(lengths[0], places).numpy())] == [
+        ["이순신"],
+        ["서울", "대학교"],
+        ["서울"],
+    ]
+    assert numbers.numpy()[0, places].tolist() == [1, 3, 2]

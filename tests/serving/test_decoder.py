@@ -1,0 +1,147 @@
+"""The loop with caches against what the model says of the whole texts that come out."""
+
+import numpy as np
+import pytest
+
+from albert_tf.serving.decoder import Decoder, GenerationOptions, Prompts
+
+VOCAB_SIZE, CLS, SEP, LENGTH = 50, 2, 3, 32
+MAY_COME = np.arange(VOCAB_SIZE) > 4
+MAY_COME[SEP] = True
+STARTS_WORD = np.arange(VOCAB_SIZE) % 2 == 1
+GREEDY = GenerationOptions(temperature=0)
+# Of as many rows as these tests ask about, each way to choose is traced once.
+NUM_ROWS = 8
+
+
+def drawing(temperature=1.0):
+    return GenerationOptions(top_k=30, temperature=temperature)
+
+
+@pytest.fixture(scope="module")
+def model(make_model):
+    return make_model(VOCAB_SIZE, max_position_embeddings=LENGTH)
+
+
+@pytest.fixture(scope="module")
+def decoder(model, quick_to_trace):
+    return Decoder(model, MAY_COME, STARTS_WORD, SEP)
+
+
+def prompts_of(rows, limits, starts_word=False, length=LENGTH, seed=0):
+    ids = np.full([len(rows), length], CLS, np.int32)
+    for row, pieces in enumerate(rows):
+        ids[row, : len(pieces)] = pieces
+    lengths, starts_word = np.array([*map(len, rows)], np.int32), np.full(len(rows), starts_word)
+    draws = np.random.default_rng(seed).random([len(rows), length], np.float32)
+    return Prompts(ids, lengths, np.array(limits, np.int32), starts_word, draws)
+
+
+def random_rows(count, seed=0):
+    draws = np.random.default_rng(seed)
+    return [[CLS, *draws.integers(5, VOCAB_SIZE, length)] for length in draws.integers(0, 9, count)]
+
+
+def whole_logits(model, pieces):
+    """Returns the logits of the piece after each, of the whole text at once."""
+    return model({"input_ids": np.array([pieces])})["masked_lm_logits"][0].numpy().astype(float)
+
+
+def test_greedy_pieces_are_the_most_probable_of_the_whole_text(model, decoder):
+    rows = random_rows(NUM_ROWS)
+    ids, counts = decoder(prompts_of(rows, [12] * NUM_ROWS), GREEDY)
+    num_checked = 0
+    for row, prompt in enumerate(rows[:4]):
+        found = list(ids[row, : counts[row]])
+        assert found[: len(prompt)] == prompt and len(found) == len(prompt) + 12
+        of_all = whole_logits(model, found)
+        for place in range(len(prompt), len(found)):
+            logits = np.where(MAY_COME, of_all[place - 1], -np.inf)
+            second, first = np.sort(logits)[-2:]
+            if first - second > 1e-3:
+                assert found[place] == logits.argmax()
+                num_checked += 1
+    assert num_checked > 30
+
+
+def test_repeated_pieces_are_penalized_as_in_the_definition(model, decoder):
+    rows = random_rows(NUM_ROWS, seed=5)
+    plain = decoder(prompts_of(rows, [12] * NUM_ROWS), GREEDY)[0]
+    options = GenerationOptions(temperature=0, repetition_penalty=1.5)
+    ids, counts = decoder(prompts_of(rows, [12] * NUM_ROWS), options)
+    for row in (0, 1):
+        found = list(ids[row, : counts[row]])
+        of_all = whole_logits(model, found)
+        for place in range(len(rows[row]), len(found)):
+            logits = of_all[place - 1]
+            seen = list(set(found[:place]))
+            logits[seen] = np.where(logits[seen] > 0, logits[seen] / 1.5, logits[seen] * 1.5)
+            logits[~MAY_COME] = -np.inf
+            assert logits[found[place]] > logits.max() - 1e-3
+    assert (plain != ids).any()
+
+
+def test_rows_do_not_depend_on_each_other(decoder):
+    """Not on those beside them, nor on how many these are, nor on how long."""
+    rows = random_rows(NUM_ROWS, seed=1)
+    options = drawing()
+    together = prompts_of(rows, [20, 5, 20, 11, 20, 0, 20, 20])
+    ids, counts = decoder(together, options)
+    for row in range(len(rows)):
+        alone = Prompts(*(values[row : row + 1] for values in together))
+        ids_alone, counts_alone = decoder(alone, options)
+        assert counts_alone[0] == counts[row]
+        np.testing.assert_array_equal(ids_alone[0, : counts[row]], ids[row, : counts[row]])
+    assert counts[5] == len(rows[5])
+
+
+def test_text_ends_at_its_limit_and_at_the_last_position(decoder):
+    rows = [[CLS], [CLS, 9, 10], [CLS, *range(5, 30)], [CLS, 9]] * 2
+    limits = [1, 3, LENGTH - 26, 20] * 2
+    ids, counts = decoder(prompts_of(rows, limits), GREEDY)
+    assert [counts[row] - len(pieces) for row, pieces in enumerate(rows)] == limits
+    assert not (ids[:, 1:] == SEP).any()  # or the test would say nothing
+
+
+def test_first_piece_may_have_to_start_a_word(decoder):
+    rows = random_rows(NUM_ROWS, seed=2)
+    firsts = {}
+    for starts_word in (False, True):
+        ids, _ = decoder(prompts_of(rows, [2] * NUM_ROWS, starts_word), drawing(temperature=2.0))
+        firsts[starts_word] = np.array([ids[row, len(prompt)] for row, prompt in enumerate(rows)])
+    assert STARTS_WORD[firsts[True]].all() and not STARTS_WORD[firsts[False]].all()
+
+
+def test_what_may_not_come_never_does(decoder):
+    found = []
+    for seed in range(8):
+        prompts = prompts_of([[CLS]] * NUM_ROWS, [30] * NUM_ROWS, seed=seed)
+        ids, counts = decoder(prompts, drawing(temperature=5.0))
+        found += [piece for row in range(NUM_ROWS) for piece in ids[row, 1 : counts[row]]]
+    assert MAY_COME[found].all() and len(set(found)) > 40
+
+
+def test_end_of_a_document_ends_a_text(decoder):
+    prompts = prompts_of(random_rows(NUM_ROWS, seed=6), [22] * NUM_ROWS)
+    ids, counts = decoder(prompts, drawing(temperature=5.0))
+    has_ended = [SEP in row[:count] for row, count in zip(ids, counts)]
+    assert any(has_ended)
+    for row in np.flatnonzero(has_ended):
+        assert list(ids[row]).index(SEP) == counts[row] - 1 and (ids[row, counts[row] :] == CLS).all()
+
+
+def test_same_draws_give_the_same_pieces_and_others_give_others(decoder):
+    rows = random_rows(NUM_ROWS, seed=3)
+    asked = (prompts_of(rows, [20] * NUM_ROWS, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (decoder(prompts, drawing(temperature=2.0))[0] for prompts in asked)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any(axis=1).all()
+
+
+@pytest.mark.slow
+def test_compiled_whole_it_gives_the_same(model, decoder, as_users_run):
+    compiled = Decoder(model, MAY_COME, STARTS_WORD, SEP)
+    for options in (GREEDY, GenerationOptions(top_k=20, top_p=0.9, repetition_penalty=1.1)):
+        prompts = prompts_of(random_rows(4, seed=4), [20] * 4)
+        for found, expected in zip(compiled(prompts, options), decoder(prompts, options)):
+            np.testing.assert_array_equal(found, expected)
