@@ -6,8 +6,8 @@ Each fault of drawn_faults.tsv is made in a copy of the tree, in the statement t
 class, whichever file has that now. The test files that import this file (`tests_of`) run to the first failure, the
 quick tests before the slow ones; a test counts if it passes without the fault. results.tsv in the output folder gets a
 row for each: found, not found, timeout (nothing failed in --minutes of the CPU's time, that of children included, as
-the clock depends on what else runs; or nothing was computed for so long), or not applied. What has a row is not run
-again.
+the clock depends on what else runs; or nothing was computed for twice as long), or not applied. What has a row is not
+run again.
 
 --draw draws the table: packages in proportion to their lines, and six kinds equally often, but for docstrings, errors,
 printed lines and annotations. `_EQUIVALENT` are the faults that were drawn and put aside, after reading each one beside
@@ -169,11 +169,12 @@ def run_tests(tree, tests):
     command += [f"--basetemp={tree.parent / 'temporary'}", *tests]
     with open(pathlib.Path(FLAGS.output_dir, "pytest.txt"), "a", encoding="utf-8") as output:
         process = subprocess.Popen(command, cwd=tree, stdout=output, stderr=output, start_new_session=True)
-    seconds, computed_at = 0.0, time.monotonic()
-    while process.poll() is None and seconds < 60 * FLAGS.minutes > time.monotonic() - computed_at:
+    limit, seconds, computed_at = 60 * FLAGS.minutes, 0.0, time.monotonic()
+    while process.poll() is None and seconds < limit and time.monotonic() - computed_at < 2 * limit:
         time.sleep(1.0)
         used = session_cpu_seconds(process.pid)
-        seconds, computed_at = max(seconds, used), time.monotonic() if used > seconds + 0.1 else computed_at
+        if abs(used - seconds) > 0.1:
+            seconds, computed_at = used, time.monotonic()
     code = process.poll()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # what it started too
