@@ -1,5 +1,7 @@
 """What this machine can do, and what a process takes of it."""
 
+import contextlib
+import glob
 import os
 
 
@@ -14,3 +16,14 @@ def cpu_seconds(process_id: int) -> float:
     with open(f"/proc/{process_id}/stat", encoding="ascii") as file:
         fields = file.read().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def session_cpu_seconds(session_id: int) -> float:
+    """Returns the CPU time of the processes of a session, and of those that they started and waited for."""
+    ticks = 0
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        # A process may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15])) if int(fields[3]) == session_id else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
