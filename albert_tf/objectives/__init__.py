@@ -19,6 +19,7 @@ from albert_tf.objectives.registry import (
     what_was_learnt,
 )
 from albert_tf.objectives.replaced_tokens import ElectraSettings, ReplacedTokens
+from albert_tf.objectives.word_order import WordOrder
 
 # Packings of running text, in one segment or two.
 _TEXTS = ["full_sentences", "document_sentences", "order", "next"]
@@ -32,6 +33,7 @@ register("causal", composed(CausalLM), ["document_blocks"])
 register("distil", Distillation, [*_TEXTS, "halves"], DistillationSettings)
 register("entities", Entities, _TEXTS, EntitySettings)
 register("translation", composed(TranslationLM), ["translation_pairs"])
+register("korealbert", composed(MaskedLM, SentenceOrder, WordOrder), ["order"])
 
 __all__ = [
     "DEFAULT_OBJECTIVE",

@@ -40,6 +40,7 @@ def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(c
     [
         ("albert", ["masked_lm", "sentence_order"]),
         ("bert", ["masked_lm", "next_sentence"]),
+        ("korealbert", ["masked_lm", "sentence_order", "word_order"]),
         ("roberta", ["masked_lm"]),
         ("halves", ["masked_lm", "halves"]),
         ("causal", ["causal_lm"]),
@@ -67,7 +68,7 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
         r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks|translation_pairs)[\"']|"
-        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks|TranslationLM|TranslationPairs)\b"
+        r"\b(MaskedLM|SentenceOrder|WordOrder|Halves|CausalLM|DocumentBlocks|TranslationLM|TranslationPairs)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/")
