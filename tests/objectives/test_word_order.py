@@ -14,6 +14,13 @@ CLS, SEP, MASK, FIRST_WORD, VOCAB_SIZE, LENGTH = 2, 3, 4, 5, 40, 20
 TOKENS = MaskingTokens(MASK, (CLS, SEP), np.arange(FIRST_WORD, VOCAB_SIZE, dtype=np.int32))
 MASKING = MaskingOptions(max_predictions_per_seq=3, tokens=TOKENS)
 CONFIG = tiny_config(VOCAB_SIZE, num_hidden_layers=2, hidden_size=32, initializer_range=0.1)
+ENTITIES = {
+    "num_entities": 3,
+    "entity_size": 4,
+    "entity_name_edges": 4,
+    "entity_name_collisions": 1,
+    "entity_name_length": 2,
+}
 NAMES = ["word_order_positions", "word_order_ids", "word_order_weights"]
 
 
@@ -138,7 +145,7 @@ def test_an_order_that_there_is_is_learnt():
 
 def test_models_that_know_entities_and_records_of_an_unknown_vocabulary_are_refused():
     with pytest.raises(InputError, match="`objective=korealbert` doesn't find the entities"):
-        WordOrder(CONFIG.replace(num_entities=3, entity_size=4, entity_name_edges=4, entity_name_collisions=1), MASKING)
+        WordOrder(CONFIG.replace(**ENTITIES), MASKING)
     unknown = WordOrder(CONFIG, MaskingOptions())
     with pytest.raises(InputError, match="it is not known which tokens of the records are special"):
         unknown.prepare(make_records([20]), tf.constant([0, 0], tf.int64))
