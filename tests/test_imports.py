@@ -1,12 +1,17 @@
 """Imports inside the library go one way."""
 
 import ast
+import collections
 import pathlib
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "albert_tf"
+
+# What a newcomer can hold in the head.
+MOST_FOLDERS, MOST_FILES, MOST_LINES, LEAST_LINES = 28, 16, 500, 60
+READ_WITHOUT_THE_PACKAGE = {"albert_tf.cli.commands"}  # by setup.py
 
 # Each part of the library, from the bottom up, and the parts that it may use.
 MAY_IMPORT = {
@@ -73,6 +78,26 @@ def test_module_imports_only_what_lies_below_it(path):
     source = path.read_text(encoding="utf-8")
     assert imported_parts(source) <= MAY_IMPORT[part] | {part}
     assert not {name.split(".")[0] for name in imported_modules(source)} & SCRIPTS
+
+
+def test_a_folder_and_a_file_can_be_held_in_the_head():
+    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in LIBRARY_FILES}
+    folders = collections.Counter(path.parent for path in LIBRARY_FILES if path.name != "__init__.py")
+    assert len(folders) <= MOST_FOLDERS
+    assert [str(folder.relative_to(ROOT)) for folder, number in folders.items() if number > MOST_FILES] == []
+    assert [str(path.relative_to(ROOT)) for path, size in sizes.items() if size > MOST_LINES] == []
+
+
+def test_a_file_that_one_neighbour_imports_is_worth_opening():
+    users = collections.defaultdict(set)
+    for path in LIBRARY_FILES:
+        for name in imported_modules(path.read_text(encoding="utf-8")):
+            users[name].add(path)
+    for path in LIBRARY_FILES:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        is_opened_by_one = len(users[module]) == 1 and {each.parent for each in users[module]} == {path.parent}
+        size = len(path.read_text(encoding="utf-8").splitlines())
+        assert size >= LEAST_LINES or not is_opened_by_one or module in READ_WITHOUT_THE_PACKAGE, module
 
 
 def test_table_has_no_cycles():
