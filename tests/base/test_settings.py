@@ -25,7 +25,7 @@ class Several(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class More(Several):
-    count: int = changed(Several, "count", 5, most=None)
+    count: int = changed(5, most=None)
 
 
 KNOWN = settings_of(Several)

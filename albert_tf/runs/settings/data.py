@@ -66,9 +66,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.", in_python=False
     )
     held_out_fraction: float = setting(0.05, "Share of documents kept for evaluation.", least=0, most=0.9)
-    vocab_file: str | None = changed(
-        AnyTokenizerSettings, "vocab_file", help="Vocabulary; a tokenizer.json beside it says how to use it."
-    )
+    vocab_file: str | None = changed(help="Vocabulary; a tokenizer.json beside it says how to use it.")
     objective: str | None = setting(
         None,
         f"What will be learnt from the examples, and so how they are packed; by default {DEFAULT_OBJECTIVE}.",

@@ -12,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
-from albert_tf.runs.settings.training import TrainingSettings
+from albert_tf.runs.settings.training import TrainingSettings, scaling_from
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
@@ -25,6 +25,16 @@ def bad_rows(help: str, default: str | None = "fail", in_python: bool = False) -
     return free(default, help, choices=tuple(ON_BAD_ROW), in_python=in_python)
 
 
+def linear_baselines() -> typing.Any:
+    """Returns the field of a setting that says whether a linear model is trained, too."""
+    return free(
+        True,
+        "After training, train a linear model on the same file, in seconds, and print its score, too; needs "
+        "scikit-learn.",
+        group=RARE,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     """A model to begin from, how to fine-tune it, and, in the classes of the tasks, for what and on which files."""
@@ -32,13 +42,11 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     main_place = "data_dir"
 
     init_checkpoint: str | None = changed(
-        TrainingSettings,
-        "init_checkpoint",
         help="Pre-trained checkpoint or folder, also of transformers; random weights if left out.",
     )
-    albert_config_file: str | None = changed(TrainingSettings, "albert_config_file", group=RARE)
-    vocab_file: str | None = changed(AnyTokenizerSettings, "vocab_file", group=RARE)
-    spm_model_file: str | None = changed(AnyTokenizerSettings, "spm_model_file", group=RARE)
+    albert_config_file: str | None = changed(group=RARE)
+    vocab_file: str | None = changed(group=RARE)
+    spm_model_file: str | None = changed(group=RARE)
     teacher: str | None = setting(
         None,
         "Folder of a model fine-tuned for the same task, of albert_tf or transformers, whose answers are learnt "
@@ -54,7 +62,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     teacher_temperature: float = setting(
         2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0, group=RARE
     )
-    do_eval: bool = changed(TrainingSettings, "do_eval", help="Evaluate on the dev file; writes eval_results.json.")
+    do_eval: bool = changed(help="Evaluate on the dev file; writes eval_results.json.")
     dev_fraction: float | None = setting(
         None,
         "Share of the training file to hold out for evaluation, if there is no dev file; the same rows each time.",
@@ -65,8 +73,6 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     do_predict: bool = free(False, "Predict the test file; writes the predictions.", group=TO_DO, in_python=False)
     max_seq_length: int | None = setting(None, "Longest input in pieces.", least=8, group=TRAINING, search=True)
     num_train_steps: int | None = changed(
-        TrainingSettings,
-        "num_train_steps",
         None,
         help="Number of training steps, instead of --num_train_epochs.",
         aliases=("train_step",),  # of the original's commands, as the one below
@@ -80,8 +86,6 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         search=True,
     )
     num_warmup_steps: int | None = changed(
-        TrainingSettings,
-        "num_warmup_steps",
         None,
         help="Steps of warm-up; by default 10% of all.",
         group=RARE,
@@ -107,31 +111,22 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         group=RARE,
         search=True,
     )
-    train_batch_size: int = changed(TrainingSettings, "train_batch_size", _BATCH_SIZE)
+    train_batch_size: int = changed(_BATCH_SIZE)
     predict_batch_size: int = free(64, "Batch size of prediction, all replicas.", least=1, group=RARE, in_python=False)
-    optimizer: str = changed(TrainingSettings, "optimizer", "adamw")
+    optimizer: str = changed("adamw")
     learning_rate: float | None = changed(
-        TrainingSettings,
-        "learning_rate",
         None,
         help="Peak learning rate; by default 5e-5 for models of hidden size 768 and more, and the smaller the model "
         "the higher, up to 1.5e-4; up to 5e-4 without checkpoint (less in more than 4 layers), for answers to "
         "questions and for aligned pairs, and up to 1e-3 for entities.",
     )
-    scale_learning_rate: str = changed(
-        TrainingSettings,
-        "scale_learning_rate",
-        help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
-        f"--train_batch_size / {_BATCH_SIZE}.",
-    )
-    bias_correction: bool = changed(TrainingSettings, "bias_correction", True)
+    scale_learning_rate: str = changed(help=scaling_from(_BATCH_SIZE))
+    bias_correction: bool = changed(True)
     eval_every_steps: int | None = changed(
-        TrainingSettings,
-        "eval_every_steps",
         help="With --do_eval: steps between evaluations while training, each of which saves; by default only the last, "
         "or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps.",
     )
-    max_eval_steps: int | None = changed(TrainingSettings, "max_eval_steps", is_flag=False)
+    max_eval_steps: int | None = changed(is_flag=False)
 
     @abc.abstractmethod
     def find_paths(self, part: str) -> tuple[str, ...]:

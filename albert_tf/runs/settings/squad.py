@@ -80,8 +80,6 @@ class SquadSettings(FinetuningSettings):
     )
     on_bad_row: str = bad_rows("Questions that can't be used: stop, or leave them out and count them.")
     max_seq_length: int | None = changed(
-        FinetuningSettings,
-        "max_seq_length",
         help="Longest input in pieces; what is longer is read in several windows. By default 384, or as long as the "
         "model reads.",
     )

@@ -18,6 +18,14 @@ from albert_tf.training.devices import JIT_COMPILE_CHOICES, has_ampere, is_chief
 from albert_tf.training.settings import RunSettings
 
 
+def scaling_from(batch_size: int) -> str:
+    """Returns the help of `scale_learning_rate` where rates are for batches of this size."""
+    return (
+        f"With sqrt --learning_rate belongs to a batch of {batch_size}, and is multiplied by the root of "
+        f"--train_batch_size / {batch_size}."
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):
     """The actions in a folder, how to train, and on which devices."""
@@ -36,7 +44,7 @@ class TrainingSettings(RunSettings):
     license: str | None = free(
         None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0.", group=RARE
     )
-    iterations_per_loop: int | None = changed(RunSettings, "iterations_per_loop", None)
+    iterations_per_loop: int | None = changed(None)
     trackers: tuple[str, ...] = free(
         (),
         "Functions to call with what is measured, each as module:function, for Weights & Biases, MLflow and the like; "
