@@ -11,11 +11,11 @@ from albert_tf.base.console import RESULTS, tell
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import names_in, read_text, remove, write_text
 from albert_tf.base.folders import hold
-from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.finetune import finetune
 from albert_tf.runs.given_data import GivenData
 from albert_tf.runs.given_kinds import KINDS
 from albert_tf.runs.settings.finetuning import FinetuningSettings
+from albert_tf.runs.trials import going_on_by_call
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 
@@ -68,12 +68,8 @@ def fit_folder(
             # A run in the folder must have had the same.
             given=settings.given | {"init_checkpoint", "dev_fraction", "task_name", "regression", "multi_label"},
         )
-        try:
+        with going_on_by_call(output_dir):
             finetune(settings, strategy, trackers)
-        except Stopped as stop:
-            raise KeyboardInterrupt(
-                f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
-            ) from stop
 
 
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:

@@ -15,7 +15,6 @@ from albert_tf.objectives.knowledge import ENTITY_VECTORS
 from albert_tf.objectives.registry import own_settings
 from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
-from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
 from albert_tf.runs.cooccurrence import begin_with_counts
 from albert_tf.runs.known_run import places_of, with_settings_of_run
 from albert_tf.runs.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
@@ -31,6 +30,7 @@ from albert_tf.runs.phases import (
     objective_of,
 )
 from albert_tf.runs.settings.pretraining import LANGUAGE_SETTINGS, PretrainingSettings
+from albert_tf.runs.trials import Outcome, Stopped, run_as_asked
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, absolute_path, check_model, checkpoint_identity
