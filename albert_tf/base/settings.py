@@ -291,7 +291,7 @@ def check_number(
 
 # The types of values that are written as JSON and read again, so that a changed or foreign file is found out.
 
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "null"}
+_WORDS = {**_CALLED, type(None): "null"}
 
 
 def check_types(
