@@ -22,10 +22,7 @@ import typing
 
 from albert_tf.base.errors import InputError, file_errors, naming, reason_of, shorten
 
-# Text that is not UTF-8: its likely encoding, so that an error can say how to convert it, and half characters.
-
-_BYTES_TO_LOOK_AT = 1 << 14
-
+_BYTES_TO_LOOK_AT = 1 << 14  # to guess an encoding
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _HALVES = re.compile("[\ud800-\udfff]")
 _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")

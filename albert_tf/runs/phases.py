@@ -145,9 +145,6 @@ def make_held_out_dataset(
     return functools.partial(eval_dataset, *records, objective.prepare, settings.eval_batch_size)
 
 
-# The identity of a pre-training run's data, so that it is resumed and measured with the same.
-
-
 def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
     """Returns the part of the data in a run's identity, which `TrainingRun.train` compares when it resumes."""
     return {
@@ -175,7 +172,10 @@ def train_identity(shards: ShardSet):
 def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]:
     """Returns "name" and "sha256" of the held-out data; with fewer batches it is other data."""
     folders = {os.path.dirname(path) for path in shards.held_out_paths}
-    digests = {folder: _held_out_digests(folder) for folder in folders}
+    digests = {}
+    for folder in folders:
+        split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
+        digests[folder] = dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
     parts = []
     for path in shards.held_out_paths:
         folder, name = os.path.split(path)
@@ -187,13 +187,6 @@ def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]
     name = os.path.basename(shards.held_out_paths[0])
     return {"name": name, "sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest()}
 
-
-def _held_out_digests(folder):
-    split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
-    return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
-
-
-# The entities that a run's model knows: read from a folder of vectors, and compared with those of an initial model.
 
 _USUAL_COLLISIONS = 6
 

@@ -24,16 +24,13 @@ from albert_tf.training.devices import is_alone_by_environment, is_chief_by_envi
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.stability import DivergedError
 
-# Which settings several trainings have: the same with other seeds, or those that a study of Optuna's draws.
-
 JOURNAL_FILE = "trials.journal"
-
 _DIGITS = 3  # of a number that is drawn, so that its folder and the table show all of it
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The settings to try, how often, and the seed that decides what is drawn.
+    """The settings to try, how often, and the seed that decides what a study of Optuna's draws.
 
     Attributes:
         settings: The `optuna.distributions` by name; nothing for trainings that differ in their seeds alone. Floats are

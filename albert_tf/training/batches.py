@@ -114,8 +114,6 @@ def read_batches(
     return result
 
 
-# The devices of a run in words, and the parts of its machine that it leaves unused.
-
 _PCI_DEVICES = "/sys/bus/pci/devices"
 _GOOGLE = "0x1ae0"
 # Chips by their PCI number, as JAX knows them.
@@ -151,7 +149,8 @@ def describe_device(strategy: tf.distribute.Strategy) -> str:
 
 def has_tpu() -> bool:
     """Returns whether this machine has a TPU, or its environment names one, whether or not TensorFlow sees it."""
-    return bool(_find_tpu_chip() or _any_exists(_TPU_FILES) or _environment_names_tpu())
+    is_named = bool(os.environ.get("TPU_NAME")) or os.environ.get("PJRT_DEVICE") == "TPU"
+    return is_named or bool(_find_tpu_chip()) or any(map(os.path.exists, _TPU_FILES))
 
 
 def unused_device_warnings(strategy: tf.distribute.Strategy) -> list[str]:
@@ -162,7 +161,8 @@ def unused_device_warnings(strategy: tf.distribute.Strategy) -> list[str]:
         warnings.append("warning: there is a TPU, which is not used; pass `use_tpu` to train on it")
     # An empty list of visible devices is how GPUs are turned off on purpose.
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    if kind == "CPU" and _any_exists(_NVIDIA_FILES) and not is_hidden and not tf.config.list_physical_devices("GPU"):
+    has_gpu = any(map(os.path.exists, _NVIDIA_FILES)) and not is_hidden
+    if kind == "CPU" and has_gpu and not tf.config.list_physical_devices("GPU"):
         warnings.append(
             "warning: this machine has an NVIDIA GPU, but TensorFlow sees none; install what it needs: "
             f"pip install 'tensorflow[and-cuda]=={tf.__version__}'"
@@ -208,11 +208,3 @@ def _find_tpu_chip():
 def _read(path):
     with open(path, encoding="ascii") as file:
         return file.read().strip()
-
-
-def _any_exists(paths):
-    return any(os.path.exists(path) for path in paths)
-
-
-def _environment_names_tpu():
-    return bool(os.environ.get("TPU_NAME")) or os.environ.get("PJRT_DEVICE") == "TPU"

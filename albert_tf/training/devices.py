@@ -13,8 +13,6 @@ from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 from albert_tf.base.errors import InputError, first_line
 
-# Several processes that run the same program on several machines, and decide together.
-
 _Result = typing.TypeVar("_Result")
 
 
@@ -93,14 +91,6 @@ def _telling_who_is_gone():
         ) from error
 
 
-# One GPU or CPU whose steps XLA compiles as one program each, as it does for a TPU.
-#
-# TensorFlow's own runtime hands a GPU one operation after the other, each of which reads and writes a whole tensor; XLA
-# fuses what stands between the matrix products, and has attention by cuDNN besides (`kernels.cudnn_attention`).
-#
-# python -m benchmarks.gpu_step        (a step on a GPU, beside Hugging Face's)
-# python -m benchmarks.train_step --only=albert_tf,albert_tf_xla        (on a CPU, beside operation by operation)
-
 JIT_COMPILE_CHOICES = ("auto", "true", "false")
 
 # Ampere, the first that computes in bfloat16 and that cuDNN's fused attention runs on.
@@ -108,9 +98,14 @@ _AMPERE = (8, 0)
 
 
 class WholeStepStrategy(tf.distribute.Strategy):
-    """Runs on one device, and compiles the functions that `run` is given, each shape once, in up to a minute.
+    """Runs on one device, and has XLA compile the functions that `run` is given, each shape once, in up to a minute.
 
-    `base.compilation` tells the model so. Shapes should be few.
+    Shapes should be few. TensorFlow's own runtime hands a GPU one operation after the other, each of which reads and
+    writes a whole tensor; XLA fuses what stands between the matrix products, and has attention by cuDNN besides
+    (`kernels.cudnn_attention`). `base.compilation` tells the model so.
+
+    python -m benchmarks.gpu_step        (a step on a GPU, beside Hugging Face's)
+    python -m benchmarks.train_step --only=albert_tf,albert_tf_xla        (on a CPU, beside operation by operation)
     """
 
     compiles_whole_steps = True

@@ -16,8 +16,6 @@ from albert_tf.training.devices import is_chief
 from albert_tf.training.train_state import MetricSums
 from albert_tf.training.train_step import make_eval_function, total_loss
 
-# A model's outputs for every example of a data set.
-
 
 def make_output_function(
     strategy: tf.distribute.Strategy, function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]]
@@ -155,8 +153,6 @@ def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
     total = total_loss(averages, coefficients)
     return {"loss": total, **averages, **(objective.metrics_of_vectors(vectors) if vectors else {})}
 
-
-# The evaluations of a run together: which was best, whether it is time to stop, whether the run overfits.
 
 # How much the held-out loss has to rise before it is more than noise, as a share of the lowest.
 _RISE = 0.01

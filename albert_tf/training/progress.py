@@ -14,10 +14,7 @@ from albert_tf.training.settings import Phase
 from albert_tf.training.trackers import Trackers
 from albert_tf.training.train_state import TrainState, learnt_variables
 
-# The picture of a training: what it lost, and how it scored, over the steps.
-
 PLOT_FILE = "loss.png"
-
 # What is measured of the training and is no score.
 _NO_SCORES = ("learning_rate", "gradient_norm", "examples_per_second", "tokens_per_second", "model_flop_utilisation")
 _STYLES = {"train": "-", "held_out": "--"}

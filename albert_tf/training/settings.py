@@ -15,8 +15,7 @@ from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.training.batches import per_replica_batch_size
 
-# Parts of an encoder as `layer_rate_factors` sees them.
-# Of the main model, or of a further one, whose name stands before.
+# Parts of an encoder, of the main model or of a further one, whose name stands before.
 _OF_BLOCK = re.compile(r"(?:\w+/)?encoder/(?:attention|feed_forward)_layers/(\d+)/")
 _BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/(?:embedding(?:s|_hidden_mapping_in)|relative_embeddings)/")
 
@@ -229,12 +228,9 @@ def _without_frozen(variables, freeze):
     return trained
 
 
-# A stretch of training on batches of one shape.
-
-
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A data set to train on, and the step to end at.
+    """A stretch of training on batches of one shape: a data set, and the step to end at.
 
     Attributes:
         end_step: Counted from the begin of the whole run.

@@ -25,9 +25,8 @@ from albert_tf.training.stability import DivergedError, SkippedSteps
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 
-# Stopping in time: Cloud TPU sends SIGTERM some seconds before it takes a machine away, and users press Ctrl-C.
-
-# The signals that ask for a stop, and what people call them.
+# The signals that ask for a stop, and what people call them: Cloud TPU sends SIGTERM some seconds before it takes a
+# machine away, and users press Ctrl-C.
 CAUSES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 

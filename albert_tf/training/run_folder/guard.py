@@ -1,4 +1,4 @@
-"""The files of a run's output folder besides checkpoints, and the guard against mixing two runs."""
+"""The guard against mixing two runs: what a run began with, wherever it lies by now, and the settings in its folder."""
 
 import dataclasses
 import hashlib
@@ -16,8 +16,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
-
-# The identities of files and checkpoints that a run began with, wherever they lie by now.
 
 _CHUNK_BYTES = 1 << 20
 

@@ -18,8 +18,6 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
 from albert_tf.training.run_folder.results import DATA_FILE
 
-# The licences in the card of the model that a run began with, which go on to the run's own card.
-
 CARD_FILE = "README.md"
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _LICENSE, _BASE_MODEL = "license", "base_model"

@@ -212,11 +212,11 @@ def _check_pieces(folder, source, model, tokenizer):
         )
 
 
-# The additional models of a run, such as ELECTRA's generator, each in a folder of its own.
-
-
 def further_models(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.keras.Model]:
-    """Returns the models that were learnt beside the main one, by name; those that only aid it are left out."""
+    """Returns the models that were learnt beside the main one, by name, such as ELECTRA's generator.
+
+    Those that only aid it are left out.
+    """
     left = (MAIN_MODEL, *objective.frozen_models, *objective.auxiliary_models)
     return {name: model for name, model in models.items() if name not in left}
 
