@@ -17,6 +17,15 @@ from albert_tf.base.errors import InputError
 _LIBRARIES_WITHOUT_USE = ("IPython", "jax", "matplotlib", "pandas", "sklearn")
 
 
+def keep_memory() -> None:
+    """Lets TensorFlow keep the memory of tensors for the next ones, unless TF_CPU_ALLOCATOR_USE_BFC says otherwise.
+
+    By default it asks the system anew for every large tensor, which maps and clears its pages: up to a third of the
+    time of a step on a CPU. Call it before TensorFlow is imported.
+    """
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+
+
 def use_onednn() -> None:
     """Lets oneDNN compute TensorFlow's products on every x86-64 processor, unless TF_ENABLE_ONEDNN_OPTS says otherwise.
 
@@ -32,9 +41,7 @@ def use_onednn() -> None:
 
 def import_tensorflow() -> None:
     """Imports TensorFlow without its messages, and so that it keeps memory; raises InputError if it isn't installed."""
-    # By default it asks the system anew for every large tensor, which maps and clears its pages: up to a third of the
-    # time of a step on a CPU.
-    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+    keep_memory()
     with without_messages_of_libraries():
         try:
             import tensorflow  # noqa: F401
