@@ -82,9 +82,7 @@ def read_given(
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
-        raise InputError(
-            f"{len(texts):,} texts and {len(labels):,} labels; give exactly one entry of labels for each text"
-        )
+        raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give one entry of labels for each text")
     if not texts:
         raise InputError("there are no texts; give texts and their labels")
     if kind != "entities" and _are_pairs_as_lists(texts, labels):

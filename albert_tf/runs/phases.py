@@ -115,9 +115,7 @@ def language_mixture(shards: ShardSet, exponent: float, is_one_a_batch: bool = F
     sources = tuple(shards.sources_of_shards)
     missing = [name for number, name in enumerate(names) if number not in sources]
     if missing:
-        raise InputError(
-            f"`input_file` names no shards in the language {missing[0]}, but the manifest lists some; name them all"
-        )
+        raise InputError(f"`input_file` leaves out the shards in {missing[0]} that the manifest lists; name them all")
     tasks = [[n for n, name in enumerate(names) if len(languages_of(name)) == number] for number in (1, 2)]
     turns = tuple(tuple(task) for task in tasks if task)
     sizes, shares = shards.tokens_of_sources, dict.fromkeys(range(len(names)), 0.0)

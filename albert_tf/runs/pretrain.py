@@ -215,9 +215,7 @@ def _check_beginning(settings):
     others = {"init_checkpoint": settings.init_checkpoint, "word_embeddings": settings.word_embeddings != "random"}
     for name, is_given in others.items() if settings.student_layers else ():
         if is_given:
-            raise InputError(
-                f"`student_layers` says what the model begins with, and so does `{name}`; leave one of them out"
-            )
+            raise InputError(f"`student_layers` and `{name}` both say what the model begins with; leave one out")
 
 
 def _find_data(settings, config):

@@ -248,34 +248,30 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
             outcome["error"] = error
 
     advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
-    _check_address_answers(name, timeout, advice)
+    no_answer = f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
+    try:
+        _knock(name, timeout)
+    except TimeoutError as error:
+        raise InputError(no_answer) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
     # In a thread of its own, because TensorFlow waits for a TPU without end.
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(timeout)
     if not outcome:
-        raise InputError(
-            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
-        )
+        raise InputError(no_answer)
     if "error" in outcome:
         error = outcome["error"]
         raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
 
 
-def _check_address_answers(name, timeout, advice):
-    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
-    if not name.startswith("grpc://"):
-        return
-    host, _, port = name.removeprefix("grpc://").rpartition(":")
-    try:
+def _knock(name, timeout):
+    """Connects to the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if name.startswith("grpc://"):
+        host, _, port = name.removeprefix("grpc://").rpartition(":")
         socket.create_connection((host, int(port)), timeout=timeout).close()
-    except TimeoutError as error:
-        raise InputError(
-            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
 def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:

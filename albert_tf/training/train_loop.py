@@ -205,9 +205,7 @@ class _Loop:
         self._progress.finish(step)
         self._skipped.stop_if_most(step)
         if self._last_loss is not None and not math.isfinite(self._last_loss):
-            raise DivergedError(
-                f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower `learning_rate`"
-            )
+            raise DivergedError(f"the loss is {self._last_loss} at step {step:,}; lower `learning_rate`")
         self._tell_best(step)
         return TrainResult(True, self._held_out)
 

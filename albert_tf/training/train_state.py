@@ -102,11 +102,6 @@ class TrainState:
         global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
         return cls(strategy, objective, models, optimizer, global_step, metric_sums)
 
-    @property
-    def model(self) -> tf.keras.Model:
-        """The model that the run is for."""
-        return self.models[MAIN_MODEL]
-
     def named_variables(self) -> dict[str, tf.Variable]:
         """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on."""
         optimizer = self.optimizer

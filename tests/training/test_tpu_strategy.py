@@ -231,24 +231,6 @@ def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows, hides):
     assert len(named(nodes, "XlaCallModule")) == 2, "forward and backward"
 
 
-@pytest.fixture
-def trial(monkeypatch):
-    """Replaces what would have to run on a TPU: gives out these faults; returns a list of what was tried."""
-    tried = []
-
-    def give(*faults):
-        faults = iter(faults)
-
-        def find(strategy, expected, found, *arguments):
-            tried.append(arguments)
-            return next(faults)
-
-        monkeypatch.setattr(attention_choice, "find_fault", find)
-        return tried
-
-    return give
-
-
 FLASH_CONFIG = CONFIG.replace(hidden_size=128, num_attention_heads=2, max_position_embeddings=1024)
 
 

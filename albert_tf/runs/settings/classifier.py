@@ -116,9 +116,7 @@ class ClassifierSettings(FinetuningSettings):
             if getattr(self, name):
                 raise InputError(f"`{name}` is for texts with one label each, and can't be used with `multi_label`")
         if self.label_separator.strip() != self.label_separator or not self.label_separator:
-            raise InputError(
-                "`label_separator` must be one or more characters without spaces around them, such as , or |"
-            )
+            raise InputError("`label_separator` must be characters without spaces around them, such as , or |")
         metrics = self.metrics or tuple(METRICS_OF_SETS)
         for name in metrics:
             if name not in METRICS_OF_SETS:

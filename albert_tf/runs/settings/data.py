@@ -203,9 +203,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         paths = [*train_paths, *held_out_paths]
         for path in paths:
             if paths.count(path) > 1:
-                raise InputError(
-                    f"{path} is named twice as an output; give `output_file` and `held_out_file` other names"
-                )
+                raise InputError(f"{path} is named twice; give `output_file` and `held_out_file` other names")
             if os.path.dirname(path) != folder:
                 raise InputError(f"{path} is not in the folder of {train_paths[0]}; all shards share one manifest")
         other_files = [MANIFEST_FILE]

@@ -144,9 +144,7 @@ class Checkpointer:
             averages = {name: f"{AVERAGES_PREFIX}{name.removeprefix(MODEL_PREFIX)}" for name in own}
             sources.update((name, average) for name, average in averages.items() if average in shapes)
         if only_model(shapes) != only_model(own):
-            raise InputError(
-                f"{path} belongs to another model; use the albert_config.json and the labels that it was made with"
-            )
+            raise InputError(f"{path} belongs to another model; use the config and the labels that it was made with")
         missing = sorted(name for name in own if shapes.get(name) != own[name])
         if missing:
             raise InputError(
