@@ -156,7 +156,7 @@ def choose(attention="auto", config=CONFIG, dtype="mixed_bfloat16", lengths=Batc
 def test_the_kernel_is_tried_on_a_gpu_that_has_it(gpus, trial):
     gpus(H100)
     tried = trial(None, None)
-    assert choose() == ("auto", "attention: cuDNN's kernels, tried on this GPU")
+    assert choose() == ("auto", "attention: kernels of cuDNN, tried on this GPU")
     more = "bfloat16", False, {"knows_documents": False}
     assert tried == [(128, 128, 21, *more), (128, 512, 78, *more)]
 

@@ -263,7 +263,7 @@ def test_kernels_that_were_asked_for_and_fail_are_refused(trial):
     trial("differ by 1")
     with pytest.raises(InputError) as error:
         choose(make_tpu_strategy("V2"), "flash", [(128, 21)])
-    assert str(error.value) == "`attention=flash`: on this TPU the kernels differ by 1; use `attention=plain`"
+    assert str(error.value) == "`attention=flash`: on this TPU the flash kernels differ by 1; use `attention=plain`"
 
 
 @pytest.mark.usefixtures("graph")
