@@ -12,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
-from albert_tf.runs.settings.training import TrainingSettings, scaling_from
+from albert_tf.runs.settings.training import TrainingSettings
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
@@ -120,7 +120,10 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         "the higher, up to 1.5e-4; up to 5e-4 without checkpoint (less in more than 4 layers), for answers to "
         "questions and for aligned pairs, and up to 1e-3 for entities.",
     )
-    scale_learning_rate: str = changed(help=scaling_from(_BATCH_SIZE))
+    scale_learning_rate: str = changed(
+        help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
+        f"--train_batch_size / {_BATCH_SIZE}."
+    )
     bias_correction: bool = changed(True)
     eval_every_steps: int | None = changed(
         help="With --do_eval: steps between evaluations while training, each of which saves; by default only the last, "

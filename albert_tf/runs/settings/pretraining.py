@@ -8,7 +8,7 @@ from albert_tf.base.settings import RARE, TRAINING, changed, free, place, settin
 from albert_tf.objectives import OBJECTIVES
 from albert_tf.objectives.registry import own_settings, settings_of_objectives
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES
-from albert_tf.runs.settings.training import TrainingSettings, scaling_from
+from albert_tf.runs.settings.training import TrainingSettings
 
 LANGUAGE_SETTINGS = ("language_exponent", "one_language_per_batch")
 _BATCH_SIZE = 4096
@@ -85,7 +85,10 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
     num_warmup_steps: int = changed(3125)
     train_batch_size: int = changed(_BATCH_SIZE)
     learning_rate: float = changed(0.00176)
-    scale_learning_rate: str = changed(help=scaling_from(_BATCH_SIZE))
+    scale_learning_rate: str = changed(
+        help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
+        f"--train_batch_size / {_BATCH_SIZE}."
+    )
     # Of objectives that compare the examples of a batch; runs of others don't keep it.
     eval_batch_size: int = changed(same_on_resume=True)
     save_checkpoints_steps: int = changed(5000)

@@ -18,14 +18,6 @@ from albert_tf.training.devices import JIT_COMPILE_CHOICES, has_ampere, is_chief
 from albert_tf.training.settings import RunSettings
 
 
-def scaling_from(batch_size: int) -> str:
-    """Returns the help of `scale_learning_rate` where rates are for batches of this size."""
-    return (
-        f"With sqrt --learning_rate belongs to a batch of {batch_size}, and is multiplied by the root of "
-        f"--train_batch_size / {batch_size}."
-    )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(RunSettings):
     """The actions in a folder, how to train, and on which devices."""

@@ -61,7 +61,7 @@ def license_beside(checkpoint: str) -> Facts:
 
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     """Returns a warning if a model learnt from is share-alike, and the chosen licence, or the start's, is another."""
-    of_start, of_teacher = (_listed(_facts_of_model(settings, name).get(_LICENSE, [])) for name in CHECKPOINTS)
+    of_start, of_teacher = (_licenses(settings, name) for name in CHECKPOINTS)
     chosen = of_start if license_name is None else [license_name]
     for what, licenses in (("model that this one started from", of_start), ("teacher of this model", of_teacher)):
         share_alike = [name for name in licenses if name.lower().startswith(_SHARE_ALIKE)]
@@ -73,8 +73,9 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     return None
 
 
-def _listed(words):
-    return [words] if isinstance(words, str) else words
+def _licenses(settings, name):
+    found = _facts_of_model(settings, name).get(_LICENSE, [])
+    return [found] if isinstance(found, str) else found
 
 
 def _facts_of_start(settings):
