@@ -185,36 +185,29 @@ class AlbertConfig:
             if not getattr(self, name) > 0.0:
                 raise InputError(f"{name} must be greater than 0. Received: {getattr(self, name)}")
         if self.hidden_size % self.num_attention_heads:
-            raise InputError(
-                "hidden_size must be a multiple of num_attention_heads. "
-                f"Received: hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
-            )
+            self._refuse("hidden_size must be a multiple of num_attention_heads", "hidden_size", "num_attention_heads")
         if self.num_hidden_groups > self.num_hidden_layers:
-            raise InputError(
-                "num_hidden_groups must not exceed num_hidden_layers. "
-                f"Received: num_hidden_groups={self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}"
-            )
+            groups, layers = "num_hidden_groups", "num_hidden_layers"
+            self._refuse(f"{groups} must not exceed {layers}", groups, layers)
         for field in dataclasses.fields(self):
             value, choices = getattr(self, field.name), field.metadata.get(_CHOICES)
             if choices and value not in choices:
                 raise InputError(f"{field.name} must be one of {', '.join(choices)}. Received: {shorten(value)}")
         if self.attention_initializer == "neighbors" and self.position_initializer != "sinusoidal":
-            raise InputError(
-                "attention_initializer=neighbors needs position_initializer=sinusoidal. "
-                f"Received: position_initializer={self.position_initializer}"
-            )
+            needed = "attention_initializer=neighbors needs position_initializer=sinusoidal"
+            self._refuse(needed, "position_initializer")
         if self.language_model_head != "dense" and self.embedding_size != self.hidden_size:
-            raise InputError(
-                f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size. Received: "
-                f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
-            )
+            needed = f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size"
+            self._refuse(needed, "embedding_size", "hidden_size")
         if self.position_offset >= self.max_position_embeddings:
-            raise InputError(
-                "max_position_embeddings must be more than position_offset. Received: "
-                f"max_position_embeddings={self.max_position_embeddings}, position_offset={self.position_offset}"
-            )
+            rows, offset = "max_position_embeddings", "position_offset"
+            self._refuse(f"{rows} must be more than {offset}", rows, offset)
         self._check_distances()
         self._check_entities()
+
+    def _refuse(self, what, *names):
+        received = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        raise InputError(f"{what}. Received: {received}")
 
     def _check_distances(self):
         if self.relative_attention == "none":
