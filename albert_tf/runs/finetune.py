@@ -16,12 +16,7 @@ from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.reading.bad_rows import reading_once
 from albert_tf.runs.known_run import places_of, with_settings_of_run
-from albert_tf.runs.model_files import (
-    find_model_file,
-    load_model_tokenizer,
-    with_our_init_checkpoint,
-    with_our_teacher,
-)
+from albert_tf.runs.model_files import find_model_file, load_model_tokenizer, with_our_init_checkpoint, with_our_teacher
 from albert_tf.runs.settings.finetuning import DEV, OF_TEACHER, TEST, TRAIN, FinetuningSettings
 from albert_tf.runs.trials import Outcome, Stopped, run_as_asked
 from albert_tf.serving.loading import load_finetuned

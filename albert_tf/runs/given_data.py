@@ -66,10 +66,7 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
 
 
 def read_given(
-    texts: typing.Any,
-    labels: typing.Any,
-    text_columns: tuple[str, ...] = ("text",),
-    kind: str | None = None,
+    texts: typing.Any, labels: typing.Any, text_columns: tuple[str, ...] = ("text",), kind: str | None = None
 ) -> GivenData:
     """Returns the data that a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
     if kind is not None and kind not in KINDS:

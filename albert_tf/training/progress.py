@@ -104,14 +104,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        output_dir,
-        title,
-        stream=None,
-        peak_flops_per_second=None,
-        is_chief=True,
-        on_metrics=None,
-        trackers=(),
+        self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True, on_metrics=None, trackers=()
     ):
         self.output_dir = output_dir
         self._on_metrics, self._trackers = on_metrics, Trackers(trackers, self.log)

@@ -162,10 +162,7 @@ class RunSettings(Settings):
         return LearningRateSchedule(peak, self.num_train_steps, self.num_warmup_steps, self.poly_power, self.schedule)
 
     def make_optimizer(
-        self,
-        variables: dict[str, tf.Variable],
-        compute_dtype: str = "float32",
-        followers: dict[str, str] | None = None,
+        self, variables: dict[str, tf.Variable], compute_dtype: str = "float32", followers: dict[str, str] | None = None
     ) -> AdamW:
         """Returns the optimizer of all variables, by name, that are not frozen; call it in the strategy's scope.
 

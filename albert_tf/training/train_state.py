@@ -87,11 +87,7 @@ class TrainState:
 
     @classmethod
     def create(
-        cls,
-        strategy: tf.distribute.Strategy,
-        objective: Objective,
-        models: dict[str, tf.keras.Model],
-        optimizer: AdamW,
+        cls, strategy: tf.distribute.Strategy, objective: Objective, models: dict[str, tf.keras.Model], optimizer: AdamW
     ) -> "TrainState":
         """Returns the state before the first step."""
         with strategy.scope():

@@ -42,7 +42,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     main_place = "data_dir"
 
     init_checkpoint: str | None = changed(
-        help="Pre-trained checkpoint or folder, also of transformers; random weights if left out.",
+        help="Pre-trained checkpoint or folder, also of transformers; random weights if left out."
     )
     albert_config_file: str | None = changed(group=RARE)
     vocab_file: str | None = changed(group=RARE)
@@ -86,10 +86,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         search=True,
     )
     num_warmup_steps: int | None = changed(
-        None,
-        help="Steps of warm-up; by default 10% of all.",
-        group=RARE,
-        aliases=("warmup_step",),
+        None, help="Steps of warm-up; by default 10% of all.", group=RARE, aliases=("warmup_step",)
     )
     dropout: float | None = free(
         None,
@@ -127,7 +124,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     bias_correction: bool = changed(True)
     eval_every_steps: int | None = changed(
         help="With --do_eval: steps between evaluations while training, each of which saves; by default only the last, "
-        "or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps.",
+        "or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps."
     )
     max_eval_steps: int | None = changed(is_flag=False)
 

@@ -47,8 +47,7 @@ class NerSettings(FinetuningSettings):
     )
     on_bad_row: str = bad_rows("Lines that can't be used: stop, or leave their sentences out.")
     max_seq_length: int | None = changed(
-        help="Longest input in pieces; longer ones are read in parts. By default 99.5% fit, if the model reads so "
-        "much.",
+        help="Longest input in pieces; longer ones are read in parts. By default 99.5% fit, if the model reads so much."
     )
     baselines: bool = linear_baselines()
 

@@ -137,11 +137,7 @@ def read_settings(folder: str) -> dict | None:
 
 
 def check_output_dir(
-    output_dir: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    assumed: dict | None = None,
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, assumed: dict | None = None
 ) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
@@ -168,11 +164,7 @@ def check_output_dir(
 
 
 def check_model(
-    folder: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    flag: str = "output_dir",
+    folder: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, flag: str = "output_dir"
 ) -> None:
     """Checks that model and tokenizer are those of a run that is to be used."""
     now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
@@ -191,11 +183,7 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
 
 
 def claim_output_dir(
-    output_dir: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    assumed: dict | None = None,
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, assumed: dict | None = None
 ) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
