@@ -119,8 +119,7 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     path = os.fspath(path)
     if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
         raise InputError(
-            f"{path} is unfinished output of a command that was killed or is still running; repeat that "
-            "command, which cleans up after itself"
+            f"{path} is unfinished output of a command that was killed or is still running; repeat that command"
         )
     with reading(path, f"{purpose} {path}") as file:
         return file.read()

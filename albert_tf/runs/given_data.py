@@ -59,8 +59,7 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
         for name in KINDS[data.kind].names(label):
             if name not in known:
                 raise InputError(
-                    f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out, or add "
-                    "such examples to the training data"
+                    f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out"
                 )
     return found
 
@@ -113,8 +112,7 @@ def _columns(table, label_column, text_columns):
     for name in (*text_columns, *label_columns):
         if name not in names:
             raise InputError(
-                f"the table has no column {name!r}, but {listed(names)}; name the columns with "
-                "`labels` and `text_columns`"
+                f"the table has no column {name!r}, but {listed(names)}; name them with `labels` and `text_columns`"
             )
     columns = [list(table[name]) for name in text_columns]
     texts = columns[0] if len(columns) == 1 else list(zip(*columns))
@@ -136,10 +134,7 @@ def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
         if not is_flag(value):
-            raise InputError(
-                f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
-                f"Received: {describe(value)}"
-            )
+            raise InputError(f"row {number}: {name} must be 1 or 0, as a label. Received: {describe(value)}")
     return [name for name, value in zip(names, values) if value]
 
 

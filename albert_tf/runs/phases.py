@@ -193,10 +193,7 @@ def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
     """Returns the entities of the folder that `entity_vectors` names, as the tokenizer of the data spells them."""
     source = f"`{ENTITY_VECTORS}={folder}`"
     if tokenizer is None:
-        raise InputError(
-            f"{source}: there is no tokenizer.json beside the shards to tell how names are spelled; make the shards "
-            "again"
-        )
+        raise InputError(f"{source}: there is no tokenizer.json beside the shards to spell names; make them again")
     return read_known_entities(folder, tokenizer, source)
 
 

@@ -101,10 +101,8 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
     def __post_init__(self):
         super().__post_init__()
         if self.phase2_input_file and "held_out_file" in self.given and "input_file" not in self.given:
-            raise InputError(
-                "`held_out_file`: the run is evaluated on the data of its last steps; pass `phase2_held_out_file` "
-                "instead"
-            )
+            what = "the run is evaluated on the data of its last steps"
+            raise InputError(f"`held_out_file`: {what}; pass `phase2_held_out_file` instead")
 
     @property
     def parts_of_batches(self) -> list[int]:
