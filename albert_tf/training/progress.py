@@ -32,10 +32,12 @@ def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
         return f"no {PLOT_FILE} or other pictures: they need matplotlib, which is not installed; pip install matplotlib"
     curves = _curves(rows)
     losses = _without_repeated({name: curves[name] for name in curves if name[0].endswith("loss")})
-    scores = {name: points for name, points in curves.items() if _is_score(name[0], rows)}
+    measured = {name for row in rows if row["split"] == "held_out" for name in row if not name.endswith("loss")}
+    scores = {name: curves[name] for name in curves if name[0] in measured.difference(_NO_SCORES)}
     scores = {name: points for name, points in scores.items() if points not in losses.values()}
-    shares = {name: points for name, points in scores.items() if _are_shares(name[0], scores)}
-    others = {name: points for name, points in scores.items() if name not in shares}
+    large = {name for (name, _), points in scores.items() if any(abs(value) > 1 for _, value in points)}
+    shares = {name: scores[name] for name in scores if name[0] not in large}
+    others = {name: scores[name] for name in scores if name[0] in large}
     panels = [(losses, title, "loss (nats)"), (shares, "scores", ""), (others, "other scores", "")]
     panels = [panel for panel in panels if any(len(points) > 1 for points in panel[0].values())]
     if not panels:
@@ -67,15 +69,6 @@ def _without_repeated(curves):
         if points not in [other for (_, of), other in kept.items() if of == split]:
             kept[name, split] = points
     return kept
-
-
-def _is_score(name, rows):
-    is_measured = any(row["split"] == "held_out" and name in row for row in rows)
-    return is_measured and not name.endswith("loss") and name not in ("step", "split", *_NO_SCORES)
-
-
-def _are_shares(name, scores):
-    return all(-1 <= value <= 1 for (of, _), points in scores.items() if of == name for _, value in points)
 
 
 def _draw(axes, curves):
