@@ -1,6 +1,7 @@
 """The settings of examples for pre-training: of which text, how they are packed and masked, and where they go."""
 
 import dataclasses
+import functools
 import os
 import shlex
 
@@ -21,6 +22,8 @@ from albert_tf.reading.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+_rare = functools.partial(setting, group=RARE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,37 +82,31 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         + ".",
         choices=PACKINGS,
     )
-    random_next_sentence: bool = setting(False, "The original's flag for --sentence_pair=next.", group=RARE)
+    random_next_sentence: bool = _rare(False, "The original's flag for --sentence_pair=next.")
     masking: str = setting(
         "dynamic", "dynamic: masked differently in each epoch; static: masked here.", choices=MASKING_CHOICES
     )
     do_whole_word_mask: bool = setting(True, "Mask whole words.")
     ngram: int = setting(3, "Longest run of words masked together.", least=1)
-    favor_shorter_ngram: bool = setting(
-        True,
-        "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable.",
-        group=RARE,
+    favor_shorter_ngram: bool = _rare(
+        True, "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable."
     )
-    entity_file: str | None = setting(
+    entity_file: str | None = _rare(
         None,
         "File with names of entities, one per line: a name at the beginning of a word is masked as a whole, and the "
         "rest of the word separately.",
-        group=RARE,
     )
-    do_permutation: bool = setting(
-        False, "Shuffle further pieces, as many as are masked, and predict them too.", group=RARE
-    )
+    do_permutation: bool = _rare(False, "Shuffle further pieces, as many as are masked, and predict them too.")
     max_seq_length: int = setting(512, "Length of an example in pieces.", least=8, group=TRAINING)
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.", least=1
     )
     masked_lm_prob: float = setting(MaskingOptions.masked_lm_prob, "Share of pieces masked.", least=0.001, most=0.9)
-    short_seq_prob: float | None = setting(
+    short_seq_prob: float | None = _rare(
         None,
         "Share of examples cut to a random shorter length; by default 0.1, and none of document_blocks.",
         least=0,
         most=1,
-        group=RARE,
     )
     dupe_factor: int | None = setting(None, "How many times to cut each document; 1 if dynamic, 40 if static.", least=1)
     random_seed: int = setting(12345, "Seed of every random draw.", least=0, group=TRAINING)
@@ -119,9 +116,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     runner: str | None = setting(
         None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...", in_python=False
     )
-    pipeline_arguments: str = setting(
-        "", "With --runner: Apache Beam's own flags, in quotation marks.", group=RARE, in_python=False
-    )
+    pipeline_arguments: str = _rare("", "With --runner: Apache Beam's own flags, in quotation marks.", in_python=False)
 
     def packing_and_objective(self) -> tuple[str, str]:
         """Returns the names of both, as far as the settings say them."""

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import functools
 import os
 import typing
 
@@ -18,6 +19,7 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
 # Settings that say how to learn from a teacher.
 OF_TEACHER = ("teacher_weight", "teacher_temperature")
+_rare = functools.partial(setting, group=RARE)
 
 
 def bad_rows(help: str, default: str | None = "fail", in_python: bool = False) -> typing.Any:
@@ -47,20 +49,17 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     albert_config_file: str | None = changed(group=RARE)
     vocab_file: str | None = changed(group=RARE)
     spm_model_file: str | None = changed(group=RARE)
-    teacher: str | None = setting(
+    teacher: str | None = _rare(
         None,
         "Folder of a model fine-tuned for the same task, of albert_tf or transformers, whose answers are learnt "
         "besides the labels.",
-        group=RARE,
     )
     unlabelled_file: tuple[str, ...] = place(
         (), "With --teacher: files of texts without labels to train on as well.", group=RARE
     )
-    teacher_weight: float = setting(
-        0.5, "Share of the teacher's answers in the loss on labelled texts.", least=0, most=1, group=RARE
-    )
-    teacher_temperature: float = setting(
-        2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0, group=RARE
+    teacher_weight: float = _rare(0.5, "Share of the teacher's answers in the loss on labelled texts.", least=0, most=1)
+    teacher_temperature: float = _rare(
+        2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0
     )
     do_eval: bool = changed(help="Evaluate on the dev file; writes eval_results.json.")
     dev_fraction: float | None = setting(
@@ -98,14 +97,13 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         group=TRAINING,
         search=True,
     )
-    token_dropout: float | None = setting(
+    token_dropout: float | None = _rare(
         None,
         "Share of the pieces of training texts to hide, different ones each time; by default, in small models, 0.15 "
         "for single texts and for similarity scores, and 0.25 for paraphrases; otherwise 0.",
         least=0,
         most=1,
         below=1,
-        group=RARE,
         search=True,
     )
     train_batch_size: int = changed(_BATCH_SIZE)
