@@ -9,10 +9,9 @@ from tpu import NUM_CORES, make_tpu_strategy
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.training import attention_choice
-from albert_tf.training import batches as devices
-from albert_tf.training.batches import BatchLengths, describe_device, unused_device_warnings
-from albert_tf.training.devices import make_strategy
+from albert_tf.training import attention_choice, devices
+from albert_tf.training.batches import BatchLengths
+from albert_tf.training.devices import describe_device, make_strategy, unused_device_warnings
 
 H100 = "NVIDIA H100 80GB HBM3"
 

@@ -13,9 +13,9 @@ from albert_tf.base.settings import DEVICE, MODEL, RARE, TO_DO, TRIALS, changed,
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.training import devices
 from albert_tf.training.attention_choice import choose_attention
-from albert_tf.training.batches import describe_device, per_replica_batch_size, unused_device_warnings
-from albert_tf.training.devices import JIT_COMPILE_CHOICES, has_ampere, is_chief, is_of_gpus, make_strategy
+from albert_tf.training.batches import per_replica_batch_size
 from albert_tf.training.settings import RunSettings
 
 _rare = functools.partial(free, group=RARE)
@@ -83,7 +83,7 @@ class TrainingSettings(RunSettings):
         "auto",
         "Whether XLA compiles whole steps, or TensorFlow runs one operation after the other; auto compiles them on one "
         "GPU, and always on a TPU.",
-        choices=tuple(JIT_COMPILE_CHOICES),
+        choices=tuple(devices.JIT_COMPILE_CHOICES),
     )
     attention: str = _rare(
         "auto",
@@ -104,7 +104,7 @@ class TrainingSettings(RunSettings):
 
     def strategy(self) -> tf.distribute.Strategy:
         """Returns the strategy that is asked for, and tells what it computes on."""
-        strategy = make_strategy(
+        strategy = devices.make_strategy(
             self.use_tpu,
             self.tpu_name,
             self.tpu_zone,
@@ -113,8 +113,8 @@ class TrainingSettings(RunSettings):
             self.tpu_timeout,
             self.jit_compile,
         )
-        if is_chief(strategy):
-            tell("\n".join([describe_device(strategy), *unused_device_warnings(strategy)]))
+        if devices.is_chief(strategy):
+            tell("\n".join([devices.describe_device(strategy), *devices.unused_device_warnings(strategy)]))
         return strategy
 
     def model_options(
@@ -130,7 +130,7 @@ class TrainingSettings(RunSettings):
     def _dtype(self, strategy):
         """Returns the Keras dtype policy; warns where the device has no such products."""
         if not self.use_float16:
-            if self.use_bfloat16 and is_chief(strategy):
+            if self.use_bfloat16 and devices.is_chief(strategy):
                 _warn_of_slow_bfloat16(strategy)
             return "mixed_bfloat16" if self.use_bfloat16 else "float32"
         if self.use_bfloat16:
@@ -160,8 +160,8 @@ class TrainingSettings(RunSettings):
 
 
 def _warn_of_slow_bfloat16(strategy):
-    if is_of_gpus(strategy):
-        if not has_ampere(strategy.extended.worker_devices[0]):
+    if devices.is_of_gpus(strategy):
+        if not devices.has_ampere(strategy.extended.worker_devices[0]):
             tell("warning: this GPU has no products in bfloat16; `use_float16` would be faster")
     elif not isinstance(strategy, tf.distribute.TPUStrategy) and computes_in_bfloat16() is False:
         tell("warning: this processor has no products in bfloat16; without `use_bfloat16` it is faster")
