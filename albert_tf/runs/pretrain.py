@@ -210,12 +210,19 @@ def _check_beginning(settings):
 
 def _find_data(settings, config):
     """Returns the shards of each phase and the step at which it ends."""
-    sizes, on_damaged = (settings.max_seq_length, settings.max_predictions_per_seq), settings.on_damaged_shard
-    first = find_shards(settings.input_file, config, settings.held_out_file, *sizes, on_damaged)
+    sizes = settings.max_seq_length, settings.max_predictions_per_seq
+    first = find_shards(settings.input_file, config, settings.held_out_file, *sizes, settings.on_damaged_shard)
     if not settings.phase2_input_file:
         return [first], [settings.num_train_steps]
-    files = settings.phase2_input_file, settings.phase2_held_out_file
-    second = find_shards(files[0], config, files[1], on_damaged_shard=on_damaged, flag_prefix="phase2_")
+    second = find_shards(
+        settings.phase2_input_file,
+        config,
+        settings.phase2_held_out_file,
+        None,
+        None,
+        settings.on_damaged_shard,
+        "phase2_",
+    )
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:
         raise InputError(
