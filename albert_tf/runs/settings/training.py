@@ -104,15 +104,8 @@ class TrainingSettings(RunSettings):
 
     def strategy(self) -> tf.distribute.Strategy:
         """Returns the strategy that is asked for, and tells what it computes on."""
-        strategy = devices.make_strategy(
-            self.use_tpu,
-            self.tpu_name,
-            self.tpu_zone,
-            self.gcp_project,
-            self.num_cpu_replicas,
-            self.tpu_timeout,
-            self.jit_compile,
-        )
+        names = ("use_tpu", "tpu_name", "tpu_zone", "gcp_project", "num_cpu_replicas", "tpu_timeout", "jit_compile")
+        strategy = devices.make_strategy(**{name: getattr(self, name) for name in names})
         if devices.is_chief(strategy):
             tell("\n".join([devices.describe_device(strategy), *devices.unused_device_warnings(strategy)]))
         return strategy
