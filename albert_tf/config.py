@@ -35,57 +35,20 @@ FAMILIES = {
 }
 
 
-SHARING_CHOICES = ("all", "attention", "ffn", "none")
 POOLING_CHOICES = ("first", "mean", "last", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
-POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
-ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
-NORM_POSITION_CHOICES = ("post", "pre")
-RELATIVE_ATTENTION_CHOICES = ("none", "c2p", "p2c", "p2c|c2p")
-NORM_REL_EBD_CHOICES = ("none", "layer_norm")
-LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied", "tied_bias")
-CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
-HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
-# Keys that came later. A default is not written, so that files of models without them stay as they were.
-_LATER_KEYS = (
-    "is_causal",
-    "character_ngrams",
-    "model_type",
-    "position_offset",
-    "pooler",
-    "classification_head",
-    "norm_position",
-    "language_model_head",
-    "num_languages",
-    "relative_attention",
-    "position_buckets",
-    "max_relative_positions",
-    "share_att_key",
-    "norm_rel_ebd",
-    "position_biased_input",
-    "num_entities",
-    "entity_size",
-    "entity_layer",
-    "entity_name_edges",
-    "entity_name_collisions",
-    "entity_name_length",
-)
-
-# Keys that say something of entities.
-_OF_ENTITIES = [name for name in _LATER_KEYS if name.startswith("entity_")]
-
-# Keys that say how distances between pieces are told apart.
-_OF_DISTANCES = ("position_buckets", "max_relative_positions", "share_att_key", "norm_rel_ebd", "position_biased_input")
-
-# Whole numbers that may be 0.
-_MAY_BE_ZERO = ("type_vocab_size", "position_offset", "num_languages", "num_entities", *_OF_ENTITIES)
-_MAY_BE_ZERO += ("position_buckets", "max_relative_positions")
+_CHOICES = "choices"  # of a field
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
     ["down_scale_factor", "net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep"]
 )
+
+
+def _one_of(choices, default):
+    """Returns the field of a key that has one of a few values."""
+    return dataclasses.field(default=default, metadata={_CHOICES: tuple(choices)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +136,7 @@ class AlbertConfig:
     inner_group_num: int = 1
     num_attention_heads: int = 64
     intermediate_size: int = 16384
-    hidden_act: str = "gelu"
+    hidden_act: str = _one_of(("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear"), "gelu")
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
     classifier_dropout_prob: float = 0.1
@@ -181,25 +144,26 @@ class AlbertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
-    sharing: str = "all"
-    position_initializer: str = "normal"
-    attention_initializer: str = "normal"
-    classifier_pooling: str = "first"
-    question_alignment: str = "none"
+    sharing: str = _one_of(("all", "attention", "ffn", "none"), "all")
+    position_initializer: str = _one_of(("normal", "sinusoidal"), "normal")
+    attention_initializer: str = _one_of(("normal", "neighbors"), "normal")
+    classifier_pooling: str = _one_of(POOLING_CHOICES, "first")
+    question_alignment: str = _one_of(QUESTION_ALIGNMENT_CHOICES, "none")
+    # Keys from here on came later. A default is not written, so that files of models without them stay as they were.
     is_causal: bool = False
     character_ngrams: bool = False
-    model_type: str = "albert"
+    model_type: str = _one_of((name for name in FAMILIES if name != "bert"), "albert")
     position_offset: int = 0
     pooler: bool = True
-    classification_head: str = "pooled"
-    norm_position: str = "post"
-    language_model_head: str = "dense"
+    classification_head: str = _one_of(("pooled", "dense_tanh", "dense_gelu", "dense_relu"), "pooled")
+    norm_position: str = _one_of(("post", "pre"), "post")
+    language_model_head: str = _one_of(("dense", "tied", "tied_bias"), "dense")
     num_languages: int = 0
-    relative_attention: str = "none"
+    relative_attention: str = _one_of(("none", "c2p", "p2c", "p2c|c2p"), "none")
     position_buckets: int = 0
     max_relative_positions: int = 0
     share_att_key: bool = False
-    norm_rel_ebd: str = "none"
+    norm_rel_ebd: str = _one_of(("none", "layer_norm"), "none")
     position_biased_input: bool = True
     num_entities: int = 0
     entity_size: int = 0
@@ -210,7 +174,7 @@ class AlbertConfig:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            self._check_type(field.name, getattr(self, field.name), field.type)
+            _check_type(field, getattr(self, field.name))
         for field in dataclasses.fields(self):
             if field.type is float:  # JSON may hold 0 for 0.0
                 object.__setattr__(self, field.name, float(getattr(self, field.name)))
@@ -221,55 +185,34 @@ class AlbertConfig:
             if not getattr(self, name) > 0.0:
                 raise InputError(f"{name} must be greater than 0. Received: {getattr(self, name)}")
         if self.hidden_size % self.num_attention_heads:
-            raise InputError(
-                "hidden_size must be a multiple of num_attention_heads. "
-                f"Received: hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
-            )
+            self._refuse("hidden_size must be a multiple of num_attention_heads", "hidden_size", "num_attention_heads")
         if self.num_hidden_groups > self.num_hidden_layers:
-            raise InputError(
-                "num_hidden_groups must not exceed num_hidden_layers. "
-                f"Received: num_hidden_groups={self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}"
-            )
-        for name, choices in (
-            ("hidden_act", HIDDEN_ACT_CHOICES),
-            ("sharing", SHARING_CHOICES),
-            ("position_initializer", POSITION_INITIALIZER_CHOICES),
-            ("attention_initializer", ATTENTION_INITIALIZER_CHOICES),
-            ("classifier_pooling", POOLING_CHOICES),
-            ("question_alignment", QUESTION_ALIGNMENT_CHOICES),
-            ("model_type", [name for name in FAMILIES if name != "bert"]),
-            ("classification_head", CLASSIFICATION_HEAD_CHOICES),
-            ("norm_position", NORM_POSITION_CHOICES),
-            ("relative_attention", RELATIVE_ATTENTION_CHOICES),
-            ("norm_rel_ebd", NORM_REL_EBD_CHOICES),
-            ("language_model_head", LANGUAGE_MODEL_HEAD_CHOICES),
-        ):
-            value = getattr(self, name)
-            if value not in choices:
-                raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {shorten(value)}")
+            groups, layers = "num_hidden_groups", "num_hidden_layers"
+            self._refuse(f"{groups} must not exceed {layers}", groups, layers)
+        for field in dataclasses.fields(self):
+            value, choices = getattr(self, field.name), field.metadata.get(_CHOICES)
+            if choices and value not in choices:
+                raise InputError(f"{field.name} must be one of {', '.join(choices)}. Received: {shorten(value)}")
         if self.attention_initializer == "neighbors" and self.position_initializer != "sinusoidal":
-            raise InputError(
-                "attention_initializer=neighbors needs position_initializer=sinusoidal. "
-                f"Received: position_initializer={self.position_initializer}"
-            )
+            needed = "attention_initializer=neighbors needs position_initializer=sinusoidal"
+            self._refuse(needed, "position_initializer")
         if self.language_model_head != "dense" and self.embedding_size != self.hidden_size:
-            raise InputError(
-                f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size. Received: "
-                f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
-            )
+            needed = f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size"
+            self._refuse(needed, "embedding_size", "hidden_size")
         if self.position_offset >= self.max_position_embeddings:
-            raise InputError(
-                "max_position_embeddings must be more than position_offset. Received: "
-                f"max_position_embeddings={self.max_position_embeddings}, position_offset={self.position_offset}"
-            )
+            rows, offset = "max_position_embeddings", "position_offset"
+            self._refuse(f"{rows} must be more than {offset}", rows, offset)
         self._check_distances()
         self._check_entities()
 
+    def _refuse(self, what, *names):
+        received = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        raise InputError(f"{what}. Received: {received}")
+
     def _check_distances(self):
         if self.relative_attention == "none":
-            defaults = {field.name: field.default for field in dataclasses.fields(self)}
             for name in _OF_DISTANCES:
-                if getattr(self, name) != defaults[name]:
+                if getattr(self, name) != _DEFAULTS[name]:
                     value = json.dumps(getattr(self, name))
                     raise InputError(f"{name}={value} needs relative_attention. Received: relative_attention=none")
             return
@@ -305,20 +248,6 @@ class AlbertConfig:
                 "name, so the first of them would see what comes next"
             )
 
-    @staticmethod
-    def _check_type(name, value, expected):
-        least = 0 if name in _MAY_BE_ZERO else 1
-        if expected is int and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise InputError(f"{name} must be a whole number of at least {least}. Received: {quote(value)}")
-        if expected is float and (not isinstance(value, (int, float)) or isinstance(value, bool)):
-            raise InputError(f"{name} must be a number. Received: {quote(value)}")
-        if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
-            raise InputError(f"{name} must be a number that fits into 64 bits")
-        if expected is bool and not isinstance(value, bool):
-            raise InputError(f"{name} must be true or false. Received: {quote(value)}")
-        if expected is str and not isinstance(value, str):
-            raise InputError(f"{name} must be a string. Received: {quote(value)}")
-
     @classmethod
     def from_dict(cls, values: dict[str, typing.Any]) -> "AlbertConfig":
         """Builds a config from the keys of an original JSON file.
@@ -326,13 +255,12 @@ class AlbertConfig:
         Raises:
             InputError: A key is unknown, `vocab_size` is missing, or a value is wrong.
         """
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known - UNUSED_ORIGINAL_KEYS)
+        unknown = sorted(values.keys() - _NAMES - UNUSED_ORIGINAL_KEYS)
         if unknown:
-            raise InputError(f"unknown key(s) {listed(unknown)}; known keys are {', '.join(sorted(known))}")
+            raise InputError(f"unknown key(s) {listed(unknown)}; known keys are {', '.join(sorted(_NAMES))}")
         if "vocab_size" not in values:
             raise InputError("the key vocab_size is missing; set it to the number of lines of the vocabulary")
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return cls(**{name: value for name, value in values.items() if name in _NAMES})
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike) -> "AlbertConfig":
@@ -355,9 +283,8 @@ class AlbertConfig:
 
     def to_dict(self) -> dict[str, typing.Any]:
         """Returns the fields, ready for `from_dict`; of those that came after the original's, only changed ones."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         values = dataclasses.asdict(self)
-        return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
+        return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != _DEFAULTS[key]}
 
     @property
     def num_blocks(self) -> int:
@@ -414,3 +341,28 @@ class AlbertConfig:
     def replace(self, **changes) -> "AlbertConfig":
         """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
+
+
+_NAMES = [field.name for field in dataclasses.fields(AlbertConfig)]
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(AlbertConfig)}
+_LATER_KEYS = _NAMES[_NAMES.index("is_causal") :]
+# Keys that say something of entities, and how distances between pieces are told apart.
+_OF_ENTITIES = [name for name in _NAMES if name.startswith("entity_")]
+_OF_DISTANCES = _NAMES[_NAMES.index("position_buckets") : _NAMES.index("num_entities")]
+
+
+def _check_type(field, value):
+    name, expected = field.name, field.type
+    # Where 0 is no default, but for segment types, there must be one of the things that are counted.
+    least = 0 if field.default == 0 or name == "type_vocab_size" else 1
+    is_number = isinstance(value, int if expected is int else int | float) and not isinstance(value, bool)
+    if expected is int and not (is_number and value >= least):
+        raise InputError(f"{name} must be a whole number of at least {least}. Received: {quote(value)}")
+    if expected is float and not is_number:
+        raise InputError(f"{name} must be a number. Received: {quote(value)}")
+    if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
+        raise InputError(f"{name} must be a number that fits into 64 bits")
+    if expected is bool and not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false. Received: {quote(value)}")
+    if expected is str and not isinstance(value, str):
+        raise InputError(f"{name} must be a string. Received: {quote(value)}")

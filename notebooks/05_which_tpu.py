@@ -58,7 +58,7 @@ from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
 from albert_tf.tpu.planner import TPUS, find_tpu
-from albert_tf.training.batches import has_tpu
+from albert_tf.training.devices import has_tpu
 from notebooks.helpers import Clock, png_of, table
 
 SIZES = {"live_layers": None}  # None: 설정 그대로 · as the config says

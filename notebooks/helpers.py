@@ -74,8 +74,7 @@ def pip_arguments(has_tpu, has_gpu, tensorflow):
 def find_strategy():
     """Returns the strategy of this machine's TPU, or else of its GPUs, or else of its CPU; says which, and why."""
     from albert_tf.base.errors import InputError
-    from albert_tf.training.batches import describe_device, has_tpu, unused_device_warnings
-    from albert_tf.training.devices import make_strategy
+    from albert_tf.training.devices import describe_device, has_tpu, make_strategy, unused_device_warnings
 
     strategy = None
     if has_tpu():

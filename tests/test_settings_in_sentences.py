@@ -20,7 +20,6 @@ FIELDS = {"setting", "free", "place", "changed", "_rare"}
 
 # What is handed to other programs.
 NO_SENTENCES = {
-    "training/batches.py": {"--query-gpu=name,memory.total", "--format=csv,noheader,nounits"},
     "pretraining_data/making/beam_pipeline.py": {'--dask_npartitions=8".'},
 }
 

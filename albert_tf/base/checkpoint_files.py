@@ -81,8 +81,9 @@ class _Alias:
         self._folder = tempfile.TemporaryDirectory()  # deleted with this object
         folder, name = os.path.split(path)
         if "://" in path:
-            for file in [f"{name}.index", *_data_files(folder, name)]:
-                tf.io.gfile.copy(os.path.join(folder, file), os.path.join(self._folder.name, file))
+            for file in tf.io.gfile.listdir(folder):
+                if file == f"{name}.index" or file.startswith(f"{name}.data-"):
+                    tf.io.gfile.copy(os.path.join(folder, file), os.path.join(self._folder.name, file))
             self.path = os.path.join(self._folder.name, name)
         else:
             os.symlink(os.path.abspath(folder), os.path.join(self._folder.name, "link"))
@@ -257,10 +258,6 @@ def delete_checkpoint(path: str) -> None:
     for file in tf.io.gfile.listdir(folder or "."):
         if file.startswith((f"{name}.data-", f"{name}_temp")):
             remove(os.path.join(folder, file.rstrip("/")))
-
-
-def _data_files(folder, name):
-    return [file for file in tf.io.gfile.listdir(folder) if file.startswith(f"{name}.data-")]
 
 
 def _nest(named):

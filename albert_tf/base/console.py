@@ -7,9 +7,8 @@ import sys
 import time
 import typing
 
-# How much is said: a training prints through `tell`, so that `fit(verbose=...)` holds for all of it.
-
-# Warnings alone; what a training came to, and how far it is; all that commands say.
+# How much is said, by `fit(verbose=...)` too: warnings alone; what a training came to, and how far it is; all that
+# commands say.
 WARNINGS, RESULTS, DETAILS = range(3)
 _WARNING = "warning: "
 
@@ -64,15 +63,13 @@ def end_row(stream: typing.TextIO, is_kept: bool = True) -> None:
         _rewritten = None
 
 
-# A line of progress: rewritten in place in a terminal, printed now and then in a log.
-
 _SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
 _SECONDS_IN_A_BRIEF_LOG = 30.0
 _SECONDS_BEFORE_THE_FIRST = 3.0
 
 
 class ProgressLine:
-    """Shows progress, unless only warnings are to be said."""
+    """Shows progress, in place in a terminal and now and then in a log, unless only warnings are to be said."""
 
     def __init__(self, stream=None):
         self._stream = stream or sys.stdout

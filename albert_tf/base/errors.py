@@ -9,8 +9,6 @@ import re
 import shlex
 import sys
 
-# The one error type for input that a user can correct.
-
 # What may be done with a row that can't be used: raise an InputError, or leave it out.
 ON_BAD_ROW = ("fail", "skip")
 

@@ -22,10 +22,7 @@ import typing
 
 from albert_tf.base.errors import InputError, file_errors, naming, reason_of, shorten
 
-# Text that is not UTF-8: its likely encoding, so that an error can say how to convert it, and half characters.
-
-_BYTES_TO_LOOK_AT = 1 << 14
-
+_BYTES_TO_LOOK_AT = 1 << 14  # to guess an encoding
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _HALVES = re.compile("[\ud800-\udfff]")
 _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
@@ -122,8 +119,7 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     path = os.fspath(path)
     if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
         raise InputError(
-            f"{path} is unfinished output of a command that was killed or is still running; repeat that "
-            "command, which cleans up after itself"
+            f"{path} is unfinished output of a command that was killed or is still running; repeat that command"
         )
     with reading(path, f"{purpose} {path}") as file:
         return file.read()

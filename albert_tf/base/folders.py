@@ -160,20 +160,20 @@ _LAST = ("assets.extra", "model_card.json", "saved_model.pb", "config.json", ".i
 
 
 @contextlib.contextmanager
-def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterator[str]:
+def new_folder(folder: str) -> collections.abc.Iterator[str]:
     """Yields an empty local folder to write into, which becomes the folder that is asked for when all went well.
 
     Raises InputError if the latter holds something, another command writes it, or it can't be written.
     """
     if "://" in folder or os.path.lexists(folder):
-        with hold(folder, flag):
-            _check_is_empty(folder, flag)
+        with hold(folder):
+            _check_is_empty(folder)
             with files_together(folder) as temporary:
                 yield temporary
         return
     temporary = unfinished_path(os.path.abspath(folder))
-    with hold(temporary, flag, folder), naming(temporary):
-        _check_is_empty(folder, flag)  # another command may have written it in the meantime
+    with hold(temporary, shown_as=folder), naming(temporary):
+        _check_is_empty(folder)  # another command may have written it in the meantime
         empty(temporary)
         try:
             yield temporary
@@ -225,6 +225,6 @@ def _lateness(name):
     return [name.endswith(ending) for ending in _LAST]
 
 
-def _check_is_empty(folder, flag):
+def _check_is_empty(folder):
     if names_in(folder) or (gfile_for(folder).exists(folder) and not gfile_for(folder).isdir(folder)):
-        raise InputError(f"`{flag}={folder}` holds something already; choose another folder")
+        raise InputError(f"`output_dir={folder}` holds something already; choose another folder")

@@ -5,8 +5,6 @@ import multiprocessing.connection
 import os
 import threading
 
-# Tasks of a process that another one started for a part of its work.
-
 
 def end_with_parent() -> None:
     """Ends this process, if `multiprocessing` started it, as soon as its parent ends; call it first in the child."""
@@ -18,9 +16,6 @@ def end_with_parent() -> None:
 def _end_with(parent):
     multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
-
-
-# The cores of this machine's CPU, and whether they compute in bfloat16.
 
 
 def num_usable_cores() -> int:

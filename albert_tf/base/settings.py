@@ -175,11 +175,23 @@ def place(default: typing.Any, help: str, **known) -> typing.Any:
     return free(default, help, place=True, in_python=False, **known)
 
 
-def changed(of: type, name: str, default: typing.Any = dataclasses.MISSING, **known) -> typing.Any:
-    """Returns the field of a setting of another class with another default, or other properties."""
-    field = next(field for field in dataclasses.fields(of) if field.name == name)
-    default = field.default if default is dataclasses.MISSING else default
-    return dataclasses.field(default=default, metadata={_KNOWN: dataclasses.replace(field.metadata[_KNOWN], **known)})
+class _Changed:
+    """Becomes the field of the base class that has the same name, with another default or other properties."""
+
+    def __init__(self, default, known):
+        self._default, self._known = default, known
+
+    def __set_name__(self, owner, name):
+        inherited = (vars(base).get("__dataclass_fields__", {}).get(name) for base in owner.__mro__[1:])
+        field = next(filter(None, inherited))
+        default = field.default if self._default is dataclasses.MISSING else self._default
+        known = dataclasses.replace(field.metadata[_KNOWN], **self._known)
+        setattr(owner, name, dataclasses.field(default=default, metadata={_KNOWN: known}))
+
+
+def changed(default: typing.Any = dataclasses.MISSING, **known) -> typing.Any:
+    """Returns the field of a setting of a base class with another default, or other properties."""
+    return _Changed(default, known)
 
 
 @functools.cache
@@ -279,7 +291,7 @@ def check_number(
 
 # The types of values that are written as JSON and read again, so that a changed or foreign file is found out.
 
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "null"}
+_WORDS = {**_CALLED, type(None): "null"}
 
 
 def check_types(

@@ -133,10 +133,8 @@ def warn_in_one_line(shown: collections.abc.Callable[[str], str] = str) -> None:
     """Lets warnings of this library be lines "warning: ...", as `shown` returns them, without their place in code."""
     import warnings
 
-    package, usual = (
-        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
-        warnings.formatwarning,
-    )
+    package = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+    usual = warnings.formatwarning
 
     def format_warning(message, category, filename, lineno, line=None):
         if os.path.abspath(filename).startswith(package):

@@ -76,16 +76,16 @@ class VocabularySettings(CorpusSettings, TokenizerSettings):
     )
     overwrite: bool = setting(False, "Replace an existing vocabulary in --output_dir.")
     # Here they matter: elsewhere the files of a vocabulary say them.
-    do_lower_case: bool = changed(TokenizerSettings, "do_lower_case", group="")
-    strip_accents: bool = changed(TokenizerSettings, "strip_accents", group="")
-    squeeze_repeats: bool = changed(TokenizerSettings, "squeeze_repeats", group="")
-    full_width_to_ascii: bool = changed(TokenizerSettings, "full_width_to_ascii", group="")
-    keep_emoji: bool = changed(TokenizerSettings, "keep_emoji", group="")
-    split_punctuation: bool = changed(TokenizerSettings, "split_punctuation", group="")
-    split_digits: bool = changed(TokenizerSettings, "split_digits", group="")
+    do_lower_case: bool = changed(group="")
+    strip_accents: bool = changed(group="")
+    squeeze_repeats: bool = changed(group="")
+    full_width_to_ascii: bool = changed(group="")
+    keep_emoji: bool = changed(group="")
+    split_punctuation: bool = changed(group="")
+    split_digits: bool = changed(group="")
     # Off for vocabularies that were made before there was such a setting.
-    split_emoji: bool = changed(TokenizerSettings, "split_emoji", True, group="")
-    wordpiece_scheme: str = changed(TokenizerSettings, "wordpiece_scheme", group="")
+    split_emoji: bool = changed(True, group="")
+    wordpiece_scheme: str = changed(group="")
 
 
 SETTINGS = VocabularySettings

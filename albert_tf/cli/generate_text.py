@@ -32,13 +32,11 @@ class GenerateSettings(AnsweredFileSettings):
         (), "A text to continue; the result is printed. Give the flag several times for several texts.", repeats=True
     )
     input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
         help="Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv or "
         ".parquet; .gz too.",
     )
-    predict_batch_size: int = changed(AnsweredFileSettings, "predict_batch_size", 16)
-    with_inputs: bool = changed(AnsweredFileSettings, "with_inputs", is_flag=False)  # answers begin with them
+    predict_batch_size: int = changed(16)
+    with_inputs: bool = changed(is_flag=False)  # answers begin with them
     max_pieces: int = setting(
         64, "Maximum number of pieces to generate; a text also ends where its document does.", least=1
     )

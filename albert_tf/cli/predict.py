@@ -22,14 +22,10 @@ class PredictSettings(AnsweredFileSettings):
         None, "Folder of a fine-tuned model, or what export_model.py --format=litert has written."
     )
     input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
         help="What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns of "
         "the training file; .gz too.",
     )
     input_fields: tuple[str, ...] | None = changed(
-        AnsweredFileSettings,
-        "input_fields",
         help="Columns to read; by default the training file's, or else the task's.",
     )
 

@@ -29,18 +29,12 @@ class ScoreSettings(AnsweredFileSettings):
 
     model_dir: str = setting(SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
     input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
         help="What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too.",
     )
     output_file: str | None = changed(
-        AnsweredFileSettings,
-        "output_file",
         help="Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
     )
     predict_batch_size: int = changed(
-        AnsweredFileSettings,
-        "predict_batch_size",
         help="Number of inputs computed at once; with a masked model, each is a text with one piece masked.",
     )
     method: str | None = setting(

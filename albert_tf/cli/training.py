@@ -6,8 +6,8 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 import collections.abc
 import typing
 
-from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.settings.training import TrainingSettings
+from albert_tf.runs.trials import Stopped
 
 
 def training_command(

@@ -31,8 +31,7 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
     """Returns embeddings, float32 [V, E], of the first 8 million pieces of shards; zeros where nothing is counted."""
     if shards.tokenizer is None:
         raise InputError(
-            "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards to tell which tokens "
-            "are special; make the shards again"
+            "`word_embeddings=cooccurrence`: there is no tokenizer.json beside the shards; make them again"
         )
     vocabulary = shards.tokenizer.vocabulary
     special_ids = np.array([vocabulary.id_of(token) for token in SPECIAL_TOKENS if token in vocabulary])

@@ -9,28 +9,16 @@ from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.base.console import tell
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning import runner
+from albert_tf.finetuning import defaults, runner
 from albert_tf.finetuning.baselines import linear_scores
-from albert_tf.finetuning.defaults import (
-    choose_max_seq_length,
-    default_token_dropout,
-    evaluation_period,
-    training_defaults,
-    with_default_dropout,
-)
 from albert_tf.finetuning.soft_labels import SoftLabels
 from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.reading.bad_rows import reading_once
-from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
 from albert_tf.runs.known_run import places_of, with_settings_of_run
-from albert_tf.runs.model_files import (
-    find_model_file,
-    load_model_tokenizer,
-    with_our_init_checkpoint,
-    with_our_teacher,
-)
+from albert_tf.runs.model_files import find_model_file, load_model_tokenizer, with_our_init_checkpoint, with_our_teacher
 from albert_tf.runs.settings.finetuning import DEV, OF_TEACHER, TEST, TRAIN, FinetuningSettings
+from albert_tf.runs.trials import Outcome, Stopped, run_as_asked
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training import TrainingRun
 from albert_tf.training.batches import suitable_lengths
@@ -131,7 +119,7 @@ def _with_lengths(settings, task, tokenizer, known_run):
     dropout, length = settings.token_dropout, settings.max_seq_length
     if dropout is None:
         hides_pieces = known_run is None and task.may_hide_pieces
-        dropout = default_token_dropout(task.config, hides_pieces, task.predicts_numbers)
+        dropout = defaults.default_token_dropout(task.config, hides_pieces, task.predicts_numbers)
     longest = task.config.longest_sequence
     if length is None and not settings.do_train:
         length = longest
@@ -139,7 +127,7 @@ def _with_lengths(settings, task, tokenizer, known_run):
         length = min(longest, task.usual_max_seq_length)
     elif length is None:
         paths, share = settings.find(TRAIN)
-        length = choose_max_seq_length(task, runner.read_file(task, paths, share=share), tokenizer)
+        length = defaults.choose_max_seq_length(task, runner.read_file(task, paths, share=share), tokenizer)
         reason = "the longest that this model reads" if length == longest else "by the lengths of the training texts"
         tell(f"`max_seq_length={length}`, {reason}")
     return settings.changed(token_dropout=dropout, max_seq_length=length)
@@ -211,14 +199,14 @@ def _with_dropout(settings, task, train_file, known_run):
         # The file of --albert_config_file, where the command is repeated, lacks what the run has added.
         of_run = known_run.settings.get("albert_config", {})
         return config.replace(**{name: max(of_run.get(name, 0.0), getattr(config, name)) for name in names})
-    return with_default_dropout(config, train_file.num_rows) if train_file and task.adds_dropout else config
+    return defaults.with_default_dropout(config, train_file.num_rows) if train_file and task.adds_dropout else config
 
 
 def _with_defaults(settings, task, train_file):
     """Returns the settings with what nobody says, which follows from model and training file."""
     count = train_file.num_rows if train_file else 1
     is_counted = train_file and (settings.num_train_epochs is not None or settings.num_train_steps is None)
-    chosen = training_defaults(
+    chosen = defaults.training_defaults(
         task.config,
         count,
         settings.train_batch_size,
@@ -233,7 +221,7 @@ def _with_defaults(settings, task, train_file):
     if settings.early_stopping and settings.eval_every_steps is None:
         period = settings.save_checkpoints_steps
         if train_file and "save_checkpoints_steps" not in settings.given:
-            period = evaluation_period(num_train_steps, count, settings.train_batch_size)
+            period = defaults.evaluation_period(num_train_steps, count, settings.train_batch_size)
             tell(f"`eval_every_steps={period}`, for `early_stopping`")
         changes["eval_every_steps"] = period
     said_by = "num_train_epochs" if is_counted else "num_train_steps"

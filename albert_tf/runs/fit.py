@@ -2,20 +2,19 @@
 
 import collections.abc
 import os
-import tempfile
 import typing
 
 import tensorflow as tf
 
 from albert_tf.base.console import RESULTS, tell
 from albert_tf.base.errors import InputError
-from albert_tf.base.files import names_in, read_text, remove, write_text
+from albert_tf.base.files import names_in, read_bytes, remove, write_text
 from albert_tf.base.folders import hold
-from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.finetune import finetune
 from albert_tf.runs.given_data import GivenData
 from albert_tf.runs.given_kinds import KINDS
 from albert_tf.runs.settings.finetuning import FinetuningSettings
+from albert_tf.runs.trials import going_on_by_call
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 
@@ -68,12 +67,8 @@ def fit_folder(
             # A run in the folder must have had the same.
             given=settings.given | {"init_checkpoint", "dev_fraction", "task_name", "regression", "multi_label"},
         )
-        try:
+        with going_on_by_call(output_dir):
             finetune(settings, strategy, trackers)
-        except Stopped as stop:
-            raise KeyboardInterrupt(
-                f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
-            ) from stop
 
 
 def settings_for(data: GivenData, given: dict[str, typing.Any]) -> FinetuningSettings:
@@ -91,23 +86,24 @@ def _write(data, dev_data, output_dir):
     # InputError where others are there, which a run in the folder was begun with.
     folder = os.path.join(output_dir, DATA_FOLDER)
     given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
-    with tempfile.TemporaryDirectory() as temporary:
-        texts = {os.path.basename(path): read_text(path, "the examples") for path in _write_all(given, temporary)}
+    files = {file: text.encode() for file, text in (_as_file(each, name) for name, each in given.items())}
     if read_settings(output_dir) is None:  # of a call that got no further there may be other ones
         remove(folder)
-    there = {name: read_text(os.path.join(folder, name), "the examples") for name in names_in(folder)}
-    if any(there[name] != texts.get(name) for name in there):
+    there = {name: read_bytes(os.path.join(folder, name), "the examples") for name in names_in(folder)}
+    if any(there[name] != files.get(name) for name in there):
         raise InputError(f"{output_dir} holds a model that was fitted to other examples; choose another `output_dir`")
-    return _write_all(given, folder)
+    return [write_given(each, folder, name) for name, each in given.items()]
 
 
-def _write_all(given, folder):
-    return [write_given(data, folder, name) for name, data in given.items()]
+def _as_file(data, name):
+    """Returns the name of a file of examples as the commands read them, with the ending of their form, and its text."""
+    kind = KINDS[data.kind]
+    return f"{name}.{kind.ending}", kind.write(data.texts, data.labels)
 
 
 def write_given(data: GivenData, folder: str, name: str) -> str:
     """Writes examples as the commands read them, as "train" or "dev" and the ending of their form; returns the path."""
-    kind = KINDS[data.kind]
-    path = os.path.join(folder, f"{name}.{kind.ending}")
-    write_text(path, kind.write(data.texts, data.labels))
+    file_name, text = _as_file(data, name)
+    path = os.path.join(folder, file_name)
+    write_text(path, text)
     return path

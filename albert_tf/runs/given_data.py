@@ -59,17 +59,13 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
         for name in KINDS[data.kind].names(label):
             if name not in known:
                 raise InputError(
-                    f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out, or add "
-                    "such examples to the training data"
+                    f"`dev`: labels[{number}] has {quote(name)}, which no training example has; leave it out"
                 )
     return found
 
 
 def read_given(
-    texts: typing.Any,
-    labels: typing.Any,
-    text_columns: tuple[str, ...] = ("text",),
-    kind: str | None = None,
+    texts: typing.Any, labels: typing.Any, text_columns: tuple[str, ...] = ("text",), kind: str | None = None
 ) -> GivenData:
     """Returns the data that a user gives as examples, as `albert_tf.fit` takes them; errors name one by its number."""
     if kind is not None and kind not in KINDS:
@@ -82,9 +78,7 @@ def read_given(
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
-        raise InputError(
-            f"{len(texts):,} texts and {len(labels):,} labels; give exactly one entry of labels for each text"
-        )
+        raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give one entry of labels for each text")
     if not texts:
         raise InputError("there are no texts; give texts and their labels")
     if kind != "entities" and _are_pairs_as_lists(texts, labels):
@@ -118,8 +112,7 @@ def _columns(table, label_column, text_columns):
     for name in (*text_columns, *label_columns):
         if name not in names:
             raise InputError(
-                f"the table has no column {name!r}, but {listed(names)}; name the columns with "
-                "`labels` and `text_columns`"
+                f"the table has no column {name!r}, but {listed(names)}; name them with `labels` and `text_columns`"
             )
     columns = [list(table[name]) for name in text_columns]
     texts = columns[0] if len(columns) == 1 else list(zip(*columns))
@@ -141,10 +134,7 @@ def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
         if not is_flag(value):
-            raise InputError(
-                f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
-                f"Received: {describe(value)}"
-            )
+            raise InputError(f"row {number}: {name} must be 1 or 0, as a label. Received: {describe(value)}")
     return [name for name, value in zip(names, values) if value]
 
 

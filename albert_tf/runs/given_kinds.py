@@ -136,9 +136,7 @@ def _answers(value, text, number):
         )
     for answer, begin in pairs:
         if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
-            raise InputError(
-                f"labels[{number}]: {quote(answer)} is not in the text at {begin}; correct the answer or its position"
-            )
+            raise InputError(f"labels[{number}]: {quote(answer)} is not in the text at {begin}; correct one of them")
     return [(answer, int(begin)) for answer, begin in pairs]
 
 

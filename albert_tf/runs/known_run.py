@@ -9,15 +9,7 @@ from albert_tf.base.checkpoint_files import checkpoint_folder, find_beside_check
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import as_json, settings_of
 from albert_tf.runs.settings.training import TrainingSettings
-from albert_tf.training.run_folder.guard import (
-    CHECKPOINTS,
-    FOUND_AT,
-    SETTINGS_FILE,
-    absolute_path,
-    check_same_settings,
-    checkpoint_identity,
-    read_settings,
-)
+from albert_tf.training.run_folder import guard
 
 _HALF_PRECISION = ("use_bfloat16", "use_float16")
 
@@ -55,13 +47,13 @@ def with_settings_of_run(
             continue
         value, given = run.settings[name], getattr(settings, name)
         if name not in settings.given or given == AUTO:
-            changes[name] = _of_run(value["path"] if name in CHECKPOINTS and value else value, known[name], run)
+            changes[name] = _of_run(value["path"] if name in guard.CHECKPOINTS and value else value, known[name], run)
         elif settings.do_train or not known[name].is_free_in_use:
-            given = checkpoint_identity(given) if name == "init_checkpoint" else as_json(given)
+            given = guard.checkpoint_identity(given) if name == "init_checkpoint" else as_json(given)
             then, now = _none_if_empty(value), _none_if_empty(given)
-            check_same_settings(run.folder, {name: then}, {name: now}, run.named_by)
+            guard.check_same_settings(run.folder, {name: then}, {name: now}, run.named_by)
     if settings.main_place not in settings.given:
-        found_at = run.settings.get(FOUND_AT, {})
+        found_at = run.settings.get(guard.FOUND_AT, {})
         left_out = [name for name in settings.names(place=True) if name not in settings.given and name in found_at]
         changes |= {name: _of_run(found_at[name], known[name], run) for name in left_out}
     return settings.changed(**changes, given=settings.given - changes.keys()), run
@@ -75,8 +67,8 @@ def places_of(settings: TrainingSettings) -> dict[str, typing.Any]:
 
 def _absolute(value):
     if isinstance(value, tuple):
-        return list(map(absolute_path, value))
-    return absolute_path(value) if isinstance(value, str) else value
+        return list(map(guard.absolute_path, value))
+    return guard.absolute_path(value) if isinstance(value, str) else value
 
 
 def _is_replaced(name, settings):
@@ -89,14 +81,14 @@ def _of_run(value, known, run):
     try:
         return known.check(value) if value is not None else None
     except InputError as error:
-        path = os.path.join(run.folder, SETTINGS_FILE)
+        path = os.path.join(run.folder, guard.SETTINGS_FILE)
         raise InputError(
             f'{path}, "{known.name}": {error}; the file was changed, or another program wrote it'
         ) from error
 
 
 def _find_run(settings):
-    output_dir, of_run = settings.output_dir, read_settings(settings.output_dir)
+    output_dir, of_run = settings.output_dir, guard.read_settings(settings.output_dir)
     if of_run is not None:
         if of_run.get("command", settings.command) != settings.command:
             raise InputError(
@@ -106,7 +98,7 @@ def _find_run(settings):
     if settings.do_train or not settings.init_checkpoint:
         return None
     folder = checkpoint_folder(settings.init_checkpoint) or "."
-    of_run = read_settings(folder)
+    of_run = guard.read_settings(folder)
     if of_run is None or of_run.get("command") != settings.command:
         return None
     return KnownRun(folder, of_run, "init_checkpoint")

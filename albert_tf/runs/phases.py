@@ -115,9 +115,7 @@ def language_mixture(shards: ShardSet, exponent: float, is_one_a_batch: bool = F
     sources = tuple(shards.sources_of_shards)
     missing = [name for number, name in enumerate(names) if number not in sources]
     if missing:
-        raise InputError(
-            f"`input_file` names no shards in the language {missing[0]}, but the manifest lists some; name them all"
-        )
+        raise InputError(f"`input_file` leaves out the shards in {missing[0]} that the manifest lists; name them all")
     tasks = [[n for n, name in enumerate(names) if len(languages_of(name)) == number] for number in (1, 2)]
     turns = tuple(tuple(task) for task in tasks if task)
     sizes, shares = shards.tokens_of_sources, dict.fromkeys(range(len(names)), 0.0)
@@ -143,9 +141,6 @@ def make_held_out_dataset(
     """Returns a function that returns the held-out batches."""
     records = shards.held_out_paths, shards.held_out_options
     return functools.partial(eval_dataset, *records, objective.prepare, settings.eval_batch_size)
-
-
-# The identity of a pre-training run's data, so that it is resumed and measured with the same.
 
 
 def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
@@ -175,7 +170,10 @@ def train_identity(shards: ShardSet):
 def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]:
     """Returns "name" and "sha256" of the held-out data; with fewer batches it is other data."""
     folders = {os.path.dirname(path) for path in shards.held_out_paths}
-    digests = {folder: _held_out_digests(folder) for folder in folders}
+    digests = {}
+    for folder in folders:
+        split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
+        digests[folder] = dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
     parts = []
     for path in shards.held_out_paths:
         folder, name = os.path.split(path)
@@ -188,13 +186,6 @@ def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]
     return {"name": name, "sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest()}
 
 
-def _held_out_digests(folder):
-    split = read_manifest(os.path.join(folder, MANIFEST_FILE)).get("splits", {}).get("held_out", {})
-    return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
-
-
-# The entities that a run's model knows: read from a folder of vectors, and compared with those of an initial model.
-
 _USUAL_COLLISIONS = 6
 
 
@@ -202,10 +193,7 @@ def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
     """Returns the entities of the folder that `entity_vectors` names, as the tokenizer of the data spells them."""
     source = f"`{ENTITY_VECTORS}={folder}`"
     if tokenizer is None:
-        raise InputError(
-            f"{source}: there is no tokenizer.json beside the shards to tell how names are spelled; make the shards "
-            "again"
-        )
+        raise InputError(f"{source}: there is no tokenizer.json beside the shards to spell names; make them again")
     return read_known_entities(folder, tokenizer, source)
 
 

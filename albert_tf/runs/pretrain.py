@@ -15,22 +15,12 @@ from albert_tf.objectives.knowledge import ENTITY_VECTORS
 from albert_tf.objectives.registry import own_settings
 from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
-from albert_tf.runs.asked_trials import Outcome, Stopped, run_as_asked
+from albert_tf.runs import phases
 from albert_tf.runs.cooccurrence import begin_with_counts
 from albert_tf.runs.known_run import places_of, with_settings_of_run
 from albert_tf.runs.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
-from albert_tf.runs.phases import (
-    check_same_entities,
-    data_settings,
-    describe_mixture,
-    find_entities,
-    held_out_identity,
-    language_mixture,
-    make_held_out_dataset,
-    make_phase,
-    objective_of,
-)
 from albert_tf.runs.settings.pretraining import LANGUAGE_SETTINGS, PretrainingSettings
+from albert_tf.runs.trials import Outcome, Stopped, run_as_asked
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, absolute_path, check_model, checkpoint_identity
@@ -83,7 +73,7 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
     if _names_of_models(name):
         settings = with_our_teacher(settings)
     own = settings.of_objective(name)
-    objectives = [objective_of(config, shards, name, own, entities) for shards in data]
+    objectives = [phases.objective_of(config, shards, name, own, entities) for shards in data]
     models = _make_models(settings, config, strategy, data, objectives)
     objective = objectives[-1]
     settings = settings.changed(
@@ -91,23 +81,23 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
     )
     trackers = [*map(load_tracker, settings.trackers if settings.do_train else ()), *trackers]
     run = TrainingRun(settings.output_dir, objective, models, settings, last.tokenizer, trackers=trackers)
-    held_out = held_out_identity(last, settings) if last.held_out_paths else None
+    held_out = phases.held_out_identity(last, settings) if last.held_out_paths else None
     with naming_damaged_shards([path for each in data for path in [*each.train_paths, *each.held_out_paths]]):
         if settings.do_train:
-            phases = [
-                make_phase(objective, shards, settings, end, parts, do_eval, settings.read_own_shards, mixture)
+            planned = [
+                phases.make_phase(objective, shards, settings, end, parts, do_eval, settings.read_own_shards, mixture)
                 for objective, shards, end, parts, mixture in zip(
                     objectives, data, end_steps, settings.parts_of_batches, mixtures
                 )
             ]
             for shards, mixture in zip(data, mixtures):
                 if mixture:
-                    run.log(describe_mixture(shards, mixture))
+                    run.log(phases.describe_mixture(shards, mixture))
             more_settings = _more_settings(settings, objective, data, end_steps)
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
             begins_with_counts = settings.word_embeddings == "cooccurrence"
             initialize = functools.partial(begin_with_counts, models["model"], data[0]) if begins_with_counts else None
-            if not run.train(phases, more_settings, results_data, initialize):
+            if not run.train(planned, more_settings, results_data, initialize):
                 raise Stopped(run.stopped_by)
             run.write_further_models()
         else:
@@ -116,7 +106,7 @@ def _run_in_folder(settings, known_run, config, strategy, trackers, entities):
             run.restore()
         results = None
         if do_eval:
-            results = run.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
+            results = run.evaluate(phases.make_held_out_dataset(objective, last, settings)(), held_out)
     if results:
         measured = ", ".join(
             f"{name} {results[name]:.4f}"
@@ -165,7 +155,7 @@ def _more_settings(settings, objective, data, end_steps):
         places[ENTITY_VECTORS] = absolute_path(settings.entity_vectors)
     return {
         "command": settings.command,
-        **data_settings(data, end_steps),
+        **phases.data_settings(data, end_steps),
         **{name: checkpoint_identity(getattr(settings, name)) for name in _names_of_models(objective.name)},
         **evaluation,
         **languages,
@@ -203,9 +193,9 @@ def _find_known_entities(settings, known_run):
     """Returns the entities that `entity_vectors` names, or the run; None for none."""
     if not settings.entity_vectors:
         return None
-    entities = find_entities(settings.entity_vectors, find_tokenizer(settings.input_file))
+    entities = phases.find_entities(settings.entity_vectors, find_tokenizer(settings.input_file))
     if known_run is None and settings.init_checkpoint:
-        check_same_entities(entities, settings.entity_vectors, settings.init_checkpoint)
+        phases.check_same_entities(entities, settings.entity_vectors, settings.init_checkpoint)
     tell(entities.told)
     return entities
 
@@ -215,21 +205,13 @@ def _check_beginning(settings):
     others = {"init_checkpoint": settings.init_checkpoint, "word_embeddings": settings.word_embeddings != "random"}
     for name, is_given in others.items() if settings.student_layers else ():
         if is_given:
-            raise InputError(
-                f"`student_layers` says what the model begins with, and so does `{name}`; leave one of them out"
-            )
+            raise InputError(f"`student_layers` and `{name}` both say what the model begins with; leave one out")
 
 
 def _find_data(settings, config):
     """Returns the shards of each phase and the step at which it ends."""
-    first = find_shards(
-        settings.input_file,
-        config,
-        settings.held_out_file,
-        settings.max_seq_length,
-        settings.max_predictions_per_seq,
-        settings.on_damaged_shard,
-    )
+    sizes = settings.max_seq_length, settings.max_predictions_per_seq
+    first = find_shards(settings.input_file, config, settings.held_out_file, *sizes, settings.on_damaged_shard)
     if not settings.phase2_input_file:
         return [first], [settings.num_train_steps]
     second = find_shards(
@@ -256,7 +238,9 @@ def _find_data(settings, config):
 
 def _find_mixtures(settings, data):
     """Returns how often each language of each phase's data is drawn; None where there is one."""
-    mixtures = [language_mixture(each, settings.language_exponent, settings.one_language_per_batch) for each in data]
+    mixtures = [
+        phases.language_mixture(each, settings.language_exponent, settings.one_language_per_batch) for each in data
+    ]
     meaningless = [name for name in LANGUAGE_SETTINGS if name in settings.given]
     if meaningless and not any(mixtures):
         raise InputError(

@@ -17,11 +17,11 @@ from albert_tf.base.shipped_files import or_shipped
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, read_manifest
-from albert_tf.runs.asked_trials import Stopped
 from albert_tf.runs.build_data import build_data
 from albert_tf.runs.pretrain import pretrain
 from albert_tf.runs.settings.data import DataSettings
 from albert_tf.runs.settings.pretraining import PretrainingSettings
+from albert_tf.runs.trials import going_on_by_call
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
@@ -92,12 +92,8 @@ def pretrain_folder(
             config_file = os.path.join(temporary, CONFIG_FILE)
             write_json(config_file, read.to_dict())
             settings = settings.changed(albert_config_file=config_file)
-        try:
+        with going_on_by_call(output_dir):
             pretrain(settings, strategy, trackers)
-        except Stopped as stop:
-            raise KeyboardInterrupt(
-                f"interrupted; repeat the call with output_dir={output_dir!r} to continue"
-            ) from stop
 
 
 def _shards_in(data):

@@ -12,23 +12,25 @@ import typing
 
 import numpy as np
 
-from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE, TRIALS_FILE
+from albert_tf.base import console
+from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE, TRIALS_FILE, refuse_trials
 from albert_tf.base.errors import InputError, with_extra
 from albert_tf.base.files import gfile_for, read_bytes, read_json, write_json
 from albert_tf.base.folders import hold
-from albert_tf.base.settings import check_types
+from albert_tf.base.settings import LOGARITHMIC, check_types, settings_of
+from albert_tf.base.startup import without_warnings_of_tracing
+from albert_tf.runs.settings.training import TrainingSettings
+from albert_tf.training.devices import is_alone_by_environment, is_chief_by_environment
+from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.stability import DivergedError
 
-# Which settings several trainings have: the same with other seeds, or those that a study of Optuna's draws.
-
 JOURNAL_FILE = "trials.journal"
-
 _DIGITS = 3  # of a number that is drawn, so that its folder and the table show all of it
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The settings to try, how often, and the seed that decides what is drawn.
+    """The settings to try, how often, and the seed that decides what a study of Optuna's draws.
 
     Attributes:
         settings: The `optuna.distributions` by name; nothing for trainings that differ in their seeds alone. Floats are
@@ -153,7 +155,13 @@ def as_text(value: typing.Any) -> str:
 # What the folders of trials say for these settings.
 _SHORT_NAMES = {"learning_rate": "rate", "random_seed": "seed"}
 
-Outcome = tuple[str, float, dict[str, float]]
+
+class Outcome(typing.NamedTuple):
+    """The result of a training."""
+
+    metric: str  # The one that decides.
+    learning_rate: float  # Its peak.
+    results: dict[str, float] | None  # Of held-out data; None where nothing was evaluated.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,13 +291,11 @@ def groups(trials: list[Trial], metric: str) -> list[list[Trial]]:
 
     Of equal ones the lowest learning rate comes first, and then the one that was tried first.
     """
-    found = []
+    kinds = []
     for trial in trials:
-        group = next((group for group in found if group[0].settings == trial.settings), None)
-        if group is None:
-            found.append([trial])
-        else:
-            group.append(trial)
+        if trial.settings not in kinds:
+            kinds.append(trial.settings)
+    found = [[trial for trial in trials if trial.settings == settings] for settings in kinds]
     return sorted(
         found, key=lambda group: (-_sign(metric) * statistics.median(_values(group, metric)), group[0].learning_rate)
     )
@@ -319,18 +325,125 @@ def describe(
     """Returns a table with a line for each trial, the best first, and a line that says which was chosen."""
     ordered = groups(trials, metric)
     best, names = best_trial(trials, metric), list(trials[0].settings) or ["learning_rate"]
-    head = [*names, "random_seed", metric]
-    has_seeds = any(len(group) > 1 for group in ordered)
-    rows = [[*head, *(["median"] if has_seeds else []), ""]]
+    rows = [[*names, "random_seed", metric, "median", ""]]
     for group in ordered:
         median = statistics.median(_values(group, metric))
         for trial in group:
             settings = trial.settings or {"learning_rate": trial.learning_rate}
             cells = [*map(as_text, settings.values()), str(trial.random_seed), f"{trial.results[metric]:.4f}"]
-            rows.append([*cells, *([f"{median:.4f}"] if has_seeds else []), "best" if trial is best else ""])
-    for settings in left_out:
-        rows.append([*map(as_text, settings.values()), "", "diverged", *([""] if has_seeds else []), ""])
+            rows.append([*cells, f"{median:.4f}", "best" if trial is best else ""])
+    rows += [[*map(as_text, settings.values()), "", "diverged", "", ""] for settings in left_out]
+    if all(len(group) == 1 for group in ordered):
+        rows = [[*row[:-2], row[-1]] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     chosen = _describe(best.settings or {"learning_rate": best.learning_rate})
     return [*lines, f"chosen on held-out data: {chosen}; its best trial is {best.folder}"]
+
+
+# What `num_trials` and `trials` ask for.
+
+
+class Stopped(Exception):
+    """A training was stopped before its end by a signal, and the same call goes on."""
+
+    def __init__(self, signal: int):
+        super().__init__(f"stopped by signal {signal}")
+        self.signal = signal
+
+
+@contextlib.contextmanager
+def going_on_by_call(output_dir: str) -> collections.abc.Iterator[None]:
+    """Turns `Stopped` into a KeyboardInterrupt, whose message says how a call in Python goes on."""
+    try:
+        yield
+    except Stopped as stop:
+        raise KeyboardInterrupt(f"interrupted; repeat the call with output_dir={output_dir!r} to continue") from stop
+
+
+def run_as_asked(
+    settings: TrainingSettings, run_once: collections.abc.Callable[[TrainingSettings], Outcome]
+) -> Outcome | None:
+    """Trains once, or as often as the settings say; returns what came of a single training. A signal raises Stopped."""
+    search = _search_of(settings)
+    if search is None:
+        refuse_trials(settings.output_dir)
+        return run_once(settings)
+    if not (settings.do_train and settings.do_eval):
+        raise InputError("`num_trials` and `trials` need `do_train` and `do_eval`, to compare them")
+    if read_settings(settings.output_dir) is not None:  # its results would be replaced
+        raise InputError(f"`output_dir={settings.output_dir}` holds a run; choose another folder for the trials")
+
+    without_warnings_of_tracing()
+
+    def run_changed(changes, folder):
+        given = settings.given | changes.keys()
+        outcome = run_once(settings.changed(**changes, output_dir=folder, given=given))
+        if outcome.results is None:
+            raise InputError("there is nothing to compare the trials by; name data to evaluate on")
+        return outcome
+
+    is_chief = is_chief_by_environment()
+    run_trials(settings.output_dir, search, run_changed, console.tell if is_chief else lambda line: None, is_chief)
+    return None
+
+
+def _search_of(settings):
+    """Returns the search that the settings ask for, None for a single run."""
+    if not settings.trials:
+        # The folders say a rate that is given.
+        told = {} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}
+        return Search({}, settings.num_trials, settings.random_seed, told) if settings.num_trials > 1 else None
+    if "://" in settings.output_dir or not is_alone_by_environment():
+        raise InputError("`trials` needs one machine with `output_dir` on its own disk; `num_trials` alone does not")
+    tried = {}
+    for part in settings.trials:
+        name, distribution = _parse(part, settings)
+        if name in tried:
+            raise InputError(f"`trials={part}`: {name} is there twice; name each setting once")
+        if name in settings.given:
+            raise InputError(f"`trials={part}`: `{name}={getattr(settings, name)}` is fixed; leave one of them out")
+        if not hasattr(distribution, "choices") and settings.num_trials == 1:
+            raise InputError(f"`trials={part}` is a range; say how many trainings to draw from it with `num_trials`")
+        tried[name] = distribution
+    if "num_train_steps" in tried and ("num_train_epochs" in settings.given or "num_train_epochs" in tried):
+        raise InputError("`trials=num_train_steps`: the number of steps follows from num_train_epochs; leave one out")
+    return Search(tried, settings.num_trials, settings.random_seed)
+
+
+def _parse(part, settings):
+    """Returns the setting of a part of `trials`, such as learning_rate:1e-4..1e-3, and its distribution."""
+    name, colon, text = part.strip().partition(":")
+    if not (name and colon and text):
+        raise InputError(
+            f"`trials={part}` must be a setting, a colon and its values, such as learning_rate:1e-4..1e-3 or "
+            "num_train_epochs:2|4"
+        )
+    known = settings_of(type(settings))
+    if name not in known or not known[name].search:
+        listed = ", ".join(sorted(settings.names(search=True, is_flag=True)))
+        raise InputError(f"`trials={part}`: {name} is not a setting that can be searched; these can: {listed}")
+    known, is_logarithmic = known[name], known[name].search == LOGARITHMIC
+    distributions = import_optuna().distributions
+    if ".." not in text:
+        values = tuple(_value(known, each, part) for each in text.split("|"))
+        if len(set(values)) < len(values):
+            raise InputError(f"`trials={part}`: a value is there twice; name each once")
+        return name, distributions.CategoricalDistribution(values)
+    low, high = (_value(known, each, part) for each in text.split("..", 1))
+    if isinstance(low, (bool, str)):
+        raise InputError(f"`trials={part}`: a range is of numbers; list the values of {name}, as {name}:{low}|...")
+    if not low < high:
+        raise InputError(f"`trials={part}` is an empty range; the lower end comes first")
+    if is_logarithmic and not low > 0:
+        raise InputError(f"`trials={part}`: {name} is drawn by its logarithm, so that the range must begin above 0")
+    if isinstance(low, int):
+        return name, distributions.IntDistribution(low, high)
+    return name, distributions.FloatDistribution(low, high, log=is_logarithmic)
+
+
+def _value(known, text, part):
+    try:
+        return known.parse(text.strip())
+    except InputError as error:
+        raise InputError(f"`trials={part}`: {error}") from error

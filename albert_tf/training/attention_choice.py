@@ -38,26 +38,35 @@ def choose_attention(
     and how many positions of them are read. An InputError if a kernel that was asked for doesn't suit or doesn't work.
     """
     attention = suited_attention(attention, config)
+    head_size, compute_dtype = config.hidden_size // config.num_attention_heads, _compute_dtype(dtype)
+
+    def choose(tried, functions, device, kernels, **options):
+        faults = (
+            find_fault(strategy, *functions, config.hidden_size, *shape, compute_dtype, config.is_causal, **options)
+            for shape in tried
+        )
+        fault = next(filter(None, faults), None)
+        if fault and attention == "flash":
+            raise InputError(f"`attention=flash`: on this {device} the {kernels} {fault}; use `attention=plain`")
+        if fault:
+            return "plain", f"attention: plain operations, because on this {device} the {kernels} {fault}"
+        return attention, f"attention: {kernels}, tried on this {device}"
+
     if attention != "plain" and is_of_gpus(strategy):
         obstacle = _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents)
-        return _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle)
+        if obstacle and attention == "flash":
+            raise InputError(f"`attention=flash` is not possible on a GPU with {obstacle}; use `attention=auto`")
+        if obstacle:
+            # Nor where a model is evaluated, though it has no dropout there: what was not tried is not used.
+            return "plain", f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}"
+        return choose(shapes, cudnn_functions(head_size), "GPU", "kernels of cuDNN", knows_documents=False)
     check_attention(strategy, attention, config, [max_seq_length for max_seq_length, _ in shapes])
     if not isinstance(strategy, tf.distribute.TPUStrategy) or attention == "plain":
         return attention, None
-    hidden_size, head_size = config.hidden_size, config.hidden_size // config.num_attention_heads
-    compute_dtype = _compute_dtype(dtype)
-    functions = attention_functions(head_size, config.attention_probs_dropout_prob)
     with strategy.scope():
-        tried = [shape for shape in shapes if uses_flash_attention(attention, hidden_size, head_size, shape[0])]
-        faults = [
-            find_fault(strategy, *functions, hidden_size, *shape, compute_dtype, config.is_causal) for shape in tried
-        ]
-    fault = next(filter(None, faults), None)
-    if fault and attention == "flash":
-        raise InputError(f"`attention=flash`: on this TPU the kernels {fault}; use `attention=plain`")
-    if fault:
-        return "plain", f"attention: plain operations, because on this TPU the flash kernels {fault}"
-    return attention, f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}"
+        tried = [each for each in shapes if uses_flash_attention(attention, config.hidden_size, head_size, each[0])]
+        functions = attention_functions(head_size, config.attention_probs_dropout_prob)
+        return choose(tried, functions, "TPU", "flash kernels") if tried else (attention, "attention: plain operations")
 
 
 def _compute_dtype(dtype):
@@ -79,30 +88,3 @@ def _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_document
         has_documents=has_documents,
     )
     return find_obstacle(case)
-
-
-def _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle):
-    head_size = config.hidden_size // config.num_attention_heads
-    if obstacle:
-        if attention == "flash":
-            raise InputError(f"`attention=flash` is not possible on a GPU with {obstacle}; use `attention=auto`")
-        # Nor where a model is evaluated, though it has no dropout there: what was not tried is not used.
-        return "plain", f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}"
-    faults = [
-        find_fault(
-            strategy,
-            *cudnn_functions(head_size),
-            config.hidden_size,
-            *shape,
-            _compute_dtype(dtype),
-            config.is_causal,
-            knows_documents=False,
-        )
-        for shape in shapes
-    ]
-    fault = next(filter(None, faults), None)
-    if fault and attention == "flash":
-        raise InputError(f"`attention=flash`: on this GPU the kernels of cuDNN {fault}; use `attention=plain`")
-    if fault:
-        return "plain", f"attention: plain operations, because on this GPU the kernels of cuDNN {fault}"
-    return attention, "attention: cuDNN's kernels, tried on this GPU"

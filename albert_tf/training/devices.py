@@ -1,7 +1,9 @@
-"""Choosing where to run: the one place that knows TPU from GPU from CPU, and one machine from several."""
+"""Choosing where to run, and telling it: what knows TPU from GPU from CPU, and one machine from several."""
 
+import collections
 import collections.abc
 import contextlib
+import glob
 import json
 import os
 import socket
@@ -12,8 +14,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 from albert_tf.base.errors import InputError, first_line
-
-# Several processes that run the same program on several machines, and decide together.
+from albert_tf.base.processes import num_usable_cores
 
 _Result = typing.TypeVar("_Result")
 
@@ -93,14 +94,6 @@ def _telling_who_is_gone():
         ) from error
 
 
-# One GPU or CPU whose steps XLA compiles as one program each, as it does for a TPU.
-#
-# TensorFlow's own runtime hands a GPU one operation after the other, each of which reads and writes a whole tensor; XLA
-# fuses what stands between the matrix products, and has attention by cuDNN besides (`kernels.cudnn_attention`).
-#
-# python -m benchmarks.gpu_step        (a step on a GPU, beside Hugging Face's)
-# python -m benchmarks.train_step --only=albert_tf,albert_tf_xla        (on a CPU, beside operation by operation)
-
 JIT_COMPILE_CHOICES = ("auto", "true", "false")
 
 # Ampere, the first that computes in bfloat16 and that cuDNN's fused attention runs on.
@@ -108,9 +101,14 @@ _AMPERE = (8, 0)
 
 
 class WholeStepStrategy(tf.distribute.Strategy):
-    """Runs on one device, and compiles the functions that `run` is given, each shape once, in up to a minute.
+    """Runs on one device, and has XLA compile the functions that `run` is given, each shape once, in up to a minute.
 
-    `base.compilation` tells the model so. Shapes should be few.
+    Shapes should be few. TensorFlow's own runtime hands a GPU one operation after the other, each of which reads and
+    writes a whole tensor; XLA fuses what stands between the matrix products, and has attention by cuDNN besides
+    (`kernels.cudnn_attention`). `base.compilation` tells the model so.
+
+    python -m benchmarks.gpu_step        (a step on a GPU, beside Hugging Face's)
+    python -m benchmarks.train_step --only=albert_tf,albert_tf_xla        (on a CPU, beside operation by operation)
     """
 
     compiles_whole_steps = True
@@ -253,34 +251,30 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
             outcome["error"] = error
 
     advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
-    _check_address_answers(name, timeout, advice)
+    no_answer = f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
+    try:
+        _knock(name, timeout)
+    except TimeoutError as error:
+        raise InputError(no_answer) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
     # In a thread of its own, because TensorFlow waits for a TPU without end.
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(timeout)
     if not outcome:
-        raise InputError(
-            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
-        )
+        raise InputError(no_answer)
     if "error" in outcome:
         error = outcome["error"]
         raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
 
 
-def _check_address_answers(name, timeout, advice):
-    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
-    if not name.startswith("grpc://"):
-        return
-    host, _, port = name.removeprefix("grpc://").rpartition(":")
-    try:
+def _knock(name, timeout):
+    """Connects to the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if name.startswith("grpc://"):
+        host, _, port = name.removeprefix("grpc://").rpartition(":")
         socket.create_connection((host, int(port)), timeout=timeout).close()
-    except TimeoutError as error:
-        raise InputError(
-            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
 def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
@@ -290,3 +284,99 @@ def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
         return variable.distribute_strategy
     # What TensorFlow keeps there is how a strategy of one device, whose variables are ordinary ones, is found again.
     return getattr(variable, "_distribute_strategy", None) or tf.distribute.OneDeviceStrategy(variable.device)
+
+
+_PCI_DEVICES = "/sys/bus/pci/devices"
+_GOOGLE = "0x1ae0"
+# Chips by their PCI number, as JAX knows them.
+_TPU_CHIPS = {
+    "0x0027": "v2 or v3",
+    "0x005e": "v4",
+    "0x0062": "v5p",
+    "0x0063": "v5e",
+    "0x006f": "v6e",
+    "0x0076": "7x",
+}
+# There where the drivers are.
+_TPU_FILES = ("/dev/accel0",)
+_NVIDIA_FILES = ("/proc/driver/nvidia/version", "/dev/nvidia0")
+
+
+def describe_device(strategy: tf.distribute.Strategy) -> str:
+    """Returns one line that tells kind and number of what a strategy computes on."""
+    devices = _devices(strategy)
+    if devices[0].device_type == "TPU":
+        return f"device: {_describe_tpu(devices)}"
+    machines = strategy.num_replicas_in_sync // len(devices)
+    is_gpu = devices[0].device_type == "GPU"
+    description = _describe_gpus(len(devices)) if is_gpu else _describe_cpu(len(devices))
+    if machines > 1:
+        description += f" on each of {machines} machines"
+    if isinstance(strategy, WholeStepStrategy):
+        description += ", whole steps compiled by XLA"
+    elif is_gpu:
+        description += ", one operation after the other"
+    return f"device: {description}"
+
+
+def has_tpu() -> bool:
+    """Returns whether this machine has a TPU, or its environment names one, whether or not TensorFlow sees it."""
+    is_named = bool(os.environ.get("TPU_NAME")) or os.environ.get("PJRT_DEVICE") == "TPU"
+    return is_named or bool(_find_tpu_chip()) or any(map(os.path.exists, _TPU_FILES))
+
+
+def unused_device_warnings(strategy: tf.distribute.Strategy) -> list[str]:
+    """Returns a line for each faster device that this machine has and the strategy leaves unused, and what to do."""
+    kind = _devices(strategy)[0].device_type
+    warnings = []
+    if kind != "TPU" and has_tpu():
+        warnings.append("warning: there is a TPU, which is not used; pass `use_tpu` to train on it")
+    # An empty list of visible devices is how GPUs are turned off on purpose.
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    has_gpu = any(map(os.path.exists, _NVIDIA_FILES)) and not is_hidden
+    if kind == "CPU" and has_gpu and not tf.config.list_physical_devices("GPU"):
+        warnings.append(
+            "warning: this machine has an NVIDIA GPU, but TensorFlow sees none; install what it needs: "
+            f"pip install 'tensorflow[and-cuda]=={tf.__version__}'"
+        )
+    return warnings
+
+
+def _devices(strategy):
+    return [tf.DeviceSpec.from_string(device) for device in strategy.extended.worker_devices]
+
+
+def _describe_cpu(num_replicas):
+    cores = num_usable_cores()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
+    return f"1 CPU ({cores} core{'s' * (cores > 1)}, {memory:.1f} GiB){replicas}"
+
+
+def _describe_gpus(count):
+    gpus = tf.config.list_physical_devices("GPU")[:count]
+    names = [tf.config.experimental.get_device_details(gpu).get("device_name", "GPU") for gpu in gpus]
+    return ", ".join(f"{number} x {name}" for name, number in collections.Counter(names).items())
+
+
+def _describe_tpu(devices):
+    hosts = len({(device.job, device.task) for device in devices})
+    # A TPU that is reached over the network is none of this machine's.
+    chip = _find_tpu_chip() if devices[0].job == "localhost" else None
+    cores = f"{len(devices)} core{'s' * (len(devices) > 1)}"
+    return f"TPU{f' {chip}' if chip else ''}, {cores}{f' on {hosts} hosts' if hosts > 1 else ''}"
+
+
+def _find_tpu_chip():
+    """Returns the kind of the TPU chips in this machine, None if there are none."""
+    for vendor_file in sorted(glob.glob(f"{_PCI_DEVICES}/*/vendor")):
+        if _read(vendor_file) == _GOOGLE:
+            chip = _TPU_CHIPS.get(_read(os.path.join(os.path.dirname(vendor_file), "device")))
+            if chip:
+                return chip
+    return None
+
+
+def _read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()

@@ -1,7 +1,6 @@
 """Evaluation on held-out data: exact over the whole set, whatever the batch size and the number of replicas."""
 
 import collections.abc
-import functools
 import math
 import typing
 
@@ -15,8 +14,6 @@ from albert_tf.training.batches import distribute_batches, has_any_length, read_
 from albert_tf.training.devices import is_chief
 from albert_tf.training.train_state import MetricSums
 from albert_tf.training.train_step import make_eval_function, total_loss
-
-# A model's outputs for every example of a data set.
 
 
 def make_output_function(
@@ -34,20 +31,25 @@ def make_output_function(
     def gather(values):
         return strategy.gather(values, axis=0).numpy()
 
-    def compute_all(count, batches):
+    def compute_all(batches):
         collected = collections.defaultdict(list)
-        for batch in with_progress(batches, count, "predicting") if is_chief(strategy) else batches:
+        for batch in batches:
             outputs, weights = step(batch)
             is_counted = gather(weights) > 0
             for name, values in outputs.items():
                 collected[name].append(gather(values)[is_counted])
         return {name: _concatenate(rows) for name, rows in collected.items()}
 
-    def compute(dataset):
-        compute_these = functools.partial(compute_all, int(dataset.cardinality()))
-        return read_batches(distribute_batches(strategy, dataset), compute_these)
+    return lambda dataset: _read(strategy, dataset, "predicting", compute_all)
 
-    return compute
+
+def _read(strategy, dataset, what, use):
+    """Returns what a function makes of the batches of a data set, and shows how many are done."""
+    count, shows = int(dataset.cardinality()), is_chief(strategy)
+    return read_batches(
+        distribute_batches(strategy, dataset),
+        lambda batches: use(with_progress(batches, count, what) if shows else batches),
+    )
 
 
 def make_output_step(
@@ -107,9 +109,7 @@ class Evaluator:
         self._sums.take()
 
         def evaluate_all(batches):
-            count = int(dataset.cardinality())
-            shown = with_progress(batches, count, "evaluating") if is_chief(self._strategy) else batches
-            for number, batch in enumerate(shown, 1):
+            for number, batch in enumerate(batches, 1):
                 if is_to_stop():
                     return False
                 self._eval_step(batch)
@@ -117,7 +117,7 @@ class Evaluator:
                     self._sums.variable.numpy()
             return True
 
-        if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):
+        if not _read(self._strategy, dataset, "evaluating", evaluate_all):
             return None
         return measured(self._objective, self._sums)
 
@@ -155,8 +155,6 @@ def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
     total = total_loss(averages, coefficients)
     return {"loss": total, **averages, **(objective.metrics_of_vectors(vectors) if vectors else {})}
 
-
-# The evaluations of a run together: which was best, whether it is time to stop, whether the run overfits.
 
 # How much the held-out loss has to rise before it is more than noise, as a share of the lowest.
 _RISE = 0.01

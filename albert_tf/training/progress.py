@@ -14,10 +14,7 @@ from albert_tf.training.settings import Phase
 from albert_tf.training.trackers import Trackers
 from albert_tf.training.train_state import TrainState, learnt_variables
 
-# The picture of a training: what it lost, and how it scored, over the steps.
-
 PLOT_FILE = "loss.png"
-
 # What is measured of the training and is no score.
 _NO_SCORES = ("learning_rate", "gradient_norm", "examples_per_second", "tokens_per_second", "model_flop_utilisation")
 _STYLES = {"train": "-", "held_out": "--"}
@@ -35,10 +32,12 @@ def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
         return f"no {PLOT_FILE} or other pictures: they need matplotlib, which is not installed; pip install matplotlib"
     curves = _curves(rows)
     losses = _without_repeated({name: curves[name] for name in curves if name[0].endswith("loss")})
-    scores = {name: points for name, points in curves.items() if _is_score(name[0], rows)}
+    measured = {name for row in rows if row["split"] == "held_out" for name in row if not name.endswith("loss")}
+    scores = {name: curves[name] for name in curves if name[0] in measured.difference(_NO_SCORES)}
     scores = {name: points for name, points in scores.items() if points not in losses.values()}
-    shares = {name: points for name, points in scores.items() if _are_shares(name[0], scores)}
-    others = {name: points for name, points in scores.items() if name not in shares}
+    large = {name for (name, _), points in scores.items() if any(abs(value) > 1 for _, value in points)}
+    shares = {name: scores[name] for name in scores if name[0] not in large}
+    others = {name: scores[name] for name in scores if name[0] in large}
     panels = [(losses, title, "loss (nats)"), (shares, "scores", ""), (others, "other scores", "")]
     panels = [panel for panel in panels if any(len(points) > 1 for points in panel[0].values())]
     if not panels:
@@ -72,15 +71,6 @@ def _without_repeated(curves):
     return kept
 
 
-def _is_score(name, rows):
-    is_measured = any(row["split"] == "held_out" and name in row for row in rows)
-    return is_measured and not name.endswith("loss") and name not in ("step", "split", *_NO_SCORES)
-
-
-def _are_shares(name, scores):
-    return all(-1 <= value <= 1 for (of, _), points in scores.items() if of == name for _, value in points)
-
-
 def _draw(axes, curves):
     names = list(dict.fromkeys(name for name, _ in curves))
     for (name, split), points in curves.items():
@@ -107,14 +97,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        output_dir,
-        title,
-        stream=None,
-        peak_flops_per_second=None,
-        is_chief=True,
-        on_metrics=None,
-        trackers=(),
+        self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True, on_metrics=None, trackers=()
     ):
         self.output_dir = output_dir
         self._on_metrics, self._trackers = on_metrics, Trackers(trackers, self.log)

@@ -20,30 +20,11 @@ from albert_tf.training.batches import BatchLengths, suitable_lengths
 from albert_tf.training.devices import Agreement, is_chief, strategy_of
 from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.progress import Progress, describe_run
+from albert_tf.training.run_folder import guard, restoring
 from albert_tf.training.run_folder.checkpoints import Checkpointer
-from albert_tf.training.run_folder.guard import (
-    check_model,
-    check_output_dir,
-    check_same_settings,
-    checkpoint_identity,
-    claim_output_dir,
-    read_settings,
-)
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.model_card import share_alike_warning, write_further_card, write_model_card
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
-from albert_tf.training.run_folder.restoring import (
-    check_is_told,
-    check_tokenizer,
-    describe_alignment,
-    further_models,
-    further_variables,
-    load_frozen_models,
-    load_further_models,
-    load_init_checkpoint,
-    require_best_checkpoint,
-    write_further_models,
-)
 from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.settings import Phase, RunSettings
 from albert_tf.training.stability import DivergedError
@@ -57,106 +38,6 @@ from albert_tf.training.train_state import (
     learnt_variables,
     saved_variables,
 )
-
-# The first weights of a run, and the checkpoint that its weights are restored from.
-
-
-class RunWeights:
-    """The weights of a run's models; `log` is given lines that say where they come from.
-
-    `step` is an int64 variable, the steps that they have been trained for; `untrained` are the names of variables that
-    began at random and that no loss depends on.
-    """
-
-    def __init__(
-        self,
-        output_dir: str,
-        objective: Objective,
-        models: dict[str, tf.keras.Model],
-        settings: RunSettings,
-        tokenizer: Tokenizer | None,
-        is_chief: bool,
-        log: collections.abc.Callable[[str], None],
-    ):
-        self._output_dir, self._objective, self._models, self._settings = output_dir, objective, models, settings
-        self._tokenizer, self._is_chief, self._log = tokenizer, is_chief, log
-        self.step, self.untrained = tf.Variable(0, dtype=tf.int64, trainable=False), []
-
-    def begin(
-        self, checkpointer: Checkpointer, state: TrainState, initialize: collections.abc.Callable[[], str] | None
-    ) -> None:
-        """Restores the newest checkpoint of a run that is there, or assigns what a new one begins with."""
-        model, init_checkpoint, vocabulary = self._models[MAIN_MODEL], self._settings.init_checkpoint, None
-        if init_checkpoint and self._objective.carries_vocabulary and not checkpointer.latest:
-            vocabulary = OtherVocabulary.of_checkpoint(init_checkpoint, self._tokenizer, self._objective.config)
-        if vocabulary is None:
-            check_tokenizer(self._tokenizer, checkpointer.latest or init_checkpoint)
-        if restored := checkpointer.restore_latest():
-            self._log(f"restored {restored}")
-            return
-        untouched = self._objective.untouched(model)
-        at_random = list(named_variables(model))
-        if init_checkpoint:
-            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary)
-        else:
-            begun = self._objective.begin(model) if initialize is None else None
-            if begun is None:
-                self._log("training from random weights")
-            else:
-                line, at_random = begun
-                self._log(line)
-            if initialize is not None:
-                self._log(initialize())
-            begin_as_followers(self._objective, self._models)
-        check_is_told(model)
-        self.untrained = [name for name in at_random if name.startswith(untouched)]
-        state.optimizer.start_averages()
-
-    def restore(self) -> None:
-        """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model."""
-        if restored := self._restore_chosen():
-            self._log(f"restored {restored}")
-        elif self._settings.init_checkpoint:
-            self._load_init_checkpoint(needs_all=True)
-        else:
-            raise InputError(f"`output_dir={self._output_dir}` holds no checkpoint, and there is no `init_checkpoint`")
-
-    def checkpoint_to_use(self) -> str | None:
-        """Returns the path of what is evaluated and used in the end, None if there is no checkpoint yet."""
-        chosen = self._settings.eval_checkpoint
-        if chosen == "best":
-            return require_best_checkpoint(self._output_dir)
-        if chosen is None:
-            chosen = find_best_checkpoint(self._output_dir) or "latest"
-        return newest_checkpoint(self._output_dir) if chosen == "latest" else chosen
-
-    def _restore_chosen(self):
-        """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
-        variables = {**saved_variables(self._objective, self._models), "global_step": self.step}
-        checkpointer = Checkpointer(self._output_dir, variables, is_chief=self._is_chief)
-        path = self.checkpoint_to_use()
-        if path is None or path == checkpointer.latest:
-            return checkpointer.restore_latest()
-        if not tf.io.gfile.exists(f"{path}.index"):
-            raise InputError(f"`eval_checkpoint`: no checkpoint at {path}")
-        checkpointer.restore(path)
-        return path
-
-    def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
-        """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
-        start, folder = self._settings.init_checkpoint, self._output_dir if needs_all else None
-        model = self._models[MAIN_MODEL]
-        line, missing = load_init_checkpoint(
-            start, named_variables(model), folder, untouched, vocabulary, self._objective
-        )
-        self._log(line)
-        if alignment := describe_alignment(start, model, missing, folder):
-            self._log(alignment)
-        if further := further_variables(self._objective, self._models):
-            begin_as_followers(self._objective, self._models)
-            followed = set(self._objective.followers(self._models).values())
-            self._log(load_further_models(start, further, followed, vocabulary, folder))
-        return missing
 
 
 class TrainingRun:
@@ -194,29 +75,23 @@ class TrainingRun:
         self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
         self.tokenizer = tokenizer
         self._models = model if isinstance(model, dict) else {MAIN_MODEL: model}
-        load_frozen_models(objective, self._models, tokenizer)
+        restoring.load_frozen_models(objective, self._models, tokenizer)
         self._frozen = frozen_identities(objective, self._models)
         self._strategy = strategy_of(named_variables(self._models[MAIN_MODEL]))
         self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
         self._evaluator = Evaluator(self._strategy, objective, self._models, settings.max_eval_steps)
         peak = settings.peak_tflops and settings.peak_tflops * 1e12 * self._strategy.num_replicas_in_sync
         self._progress = Progress(
-            self.output_dir,
-            objective.title,
-            peak_flops_per_second=peak,
-            is_chief=self.is_chief,
-            on_metrics=on_metrics,
-            trackers=trackers,
+            self.output_dir, objective.title, None, peak, self.is_chief, on_metrics=on_metrics, trackers=trackers
         )
-        self._weights = RunWeights(
-            self.output_dir, objective, self._models, settings, tokenizer, self.is_chief, self.log
-        )
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)  # that the weights have been trained for
+        self._untrained = []  # variables that began at random and that no loss depends on
         self.stopped_by = self._held_out = None
 
     @property
     def step(self) -> int:
         """Steps that the weights have been trained for."""
-        return int(self._weights.step.numpy())
+        return int(self._step.numpy())
 
     @property
     def batch_lengths(self) -> BatchLengths:
@@ -248,17 +123,18 @@ class TrainingRun:
         self._check_phases(phases)
         self._check_eval_checkpoint(phases)
         settings = {**self._settings_to_compare(), **(data_settings or {})}
+        identity = settings, self.objective.config, self.tokenizer, self.settings.assumed()
 
         def check_run():
-            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer, self.settings.assumed())
+            guard.check_output_dir(self.output_dir, *identity)
             if phases[-1].make_eval_dataset is not None and EVAL_RESULTS_FILE in results_data:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
         self._agreement.run(check_run)
         with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_owner:
-            return self._train(phases, settings, results_data, check_owner, initialize)
+            return self._train(phases, identity, results_data, check_owner, initialize)
 
-    def _train(self, phases, settings, results_data, check_owner, initialize):
+    def _train(self, phases, identity, results_data, check_owner, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
             compute_dtype = self._models[MAIN_MODEL].compute_dtype
@@ -268,21 +144,19 @@ class TrainingRun:
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
         )
         checkpointer.remove_leftovers()
-        self._agreement.run(lambda: self._weights.begin(checkpointer, state, initialize))
+        self._agreement.run(lambda: self._begin(checkpointer, state, initialize))
         check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
         # Until it has saved something, a run that fails leaves its folder to the corrected command.
-        claim = functools.cache(lambda: self._claim(settings, results_data))
+        claim = functools.cache(lambda: self._claim(identity, results_data))
         if checkpointer.latest:
             self._agreement.run(claim)
         self.log(describe_run(state, phases))
         result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_owner, claim)
-        self._weights.step.assign(state.global_step)
+        self._step.assign(state.global_step)
         self._held_out, self.stopped_by = result.held_out, result.stopped_by
         if result.is_finished:
             # The first worker decides: another may look at the folder before its last results are there.
-            is_other = self._agreement.of_chief(
-                int(self.is_chief and self._weights.checkpoint_to_use() != checkpointer.latest)
-            )
+            is_other = self._agreement.of_chief(int(self.is_chief and self._checkpoint_to_use() != checkpointer.latest))
             if is_other or self.settings.ema_decay:
                 # What is evaluated and used from now on is not what was trained last.
                 self._restore_together()
@@ -290,38 +164,65 @@ class TrainingRun:
                 self._held_out = None
         return result.is_finished
 
+    def _begin(self, checkpointer, state, initialize):
+        """Restores the newest checkpoint of a run that is there, or assigns what a new one begins with."""
+        model, init_checkpoint, vocabulary = self._models[MAIN_MODEL], self.settings.init_checkpoint, None
+        if init_checkpoint and self.objective.carries_vocabulary and not checkpointer.latest:
+            vocabulary = OtherVocabulary.of_checkpoint(init_checkpoint, self.tokenizer, self.objective.config)
+        if vocabulary is None:
+            restoring.check_tokenizer(self.tokenizer, checkpointer.latest or init_checkpoint)
+        if restored := checkpointer.restore_latest():
+            self.log(f"restored {restored}")
+            return
+        untouched = self.objective.untouched(model)
+        at_random = list(named_variables(model))
+        if init_checkpoint:
+            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary)
+        else:
+            begun = self.objective.begin(model) if initialize is None else None
+            if begun is None:
+                self.log("training from random weights")
+            else:
+                line, at_random = begun
+                self.log(line)
+            if initialize is not None:
+                self.log(initialize())
+            begin_as_followers(self.objective, self._models)
+        restoring.check_is_told(model)
+        self._untrained = [name for name in at_random if name.startswith(untouched)]
+        state.optimizer.start_averages()
+
     def _settings_to_compare(self):
-        computed_in = {"use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16"}
-        if self._models[MAIN_MODEL].compute_dtype == "float16":
-            computed_in["use_float16"] = True
-        kept = {name: value for name, value in self.settings.kept().items() if name != "use_float16"}
+        compute_dtype, kept = self._models[MAIN_MODEL].compute_dtype, self.settings.kept()
+        kept.pop("use_float16", None)
         return {
             **kept,
-            "init_checkpoint": checkpoint_identity(self.settings.init_checkpoint),
+            "init_checkpoint": guard.checkpoint_identity(self.settings.init_checkpoint),
             **self.objective.identity(),
             **({"frozen_models": self._frozen} if self._frozen else {}),
-            **computed_in,
+            "use_bfloat16": compute_dtype == "bfloat16",
+            **({"use_float16": True} if compute_dtype == "float16" else {}),
         }
 
-    def _claim(self, settings, results_data):
+    def _claim(self, identity, results_data):
         if self.is_chief:
-            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer, self.settings.assumed())
+            guard.claim_output_dir(self.output_dir, *identity)
             claim_results(self.output_dir, results_data)
-            if self._weights.untrained:
-                write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._weights.untrained})
+            if self._untrained:
+                write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
 
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
 
         InputError if there is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some variables.
         """
-        settings = read_settings(self.output_dir)
+        settings = guard.read_settings(self.output_dir)
         if settings is not None:
-            check_model(self.output_dir, settings, self.objective.config, self.tokenizer)
+            guard.check_model(self.output_dir, settings, self.objective.config, self.tokenizer)
             if self._frozen and "frozen_models" in settings:
-                then, now = ({"frozen_models": models} for models in (settings["frozen_models"], self._frozen))
-                check_same_settings(self.output_dir, then, now)
-        check_tokenizer(self.tokenizer, newest_checkpoint(self.output_dir) or self.settings.init_checkpoint)
+                then = {"frozen_models": settings["frozen_models"]}
+                guard.check_same_settings(self.output_dir, then, {"frozen_models": self._frozen})
+        restoring.check_tokenizer(self.tokenizer, newest_checkpoint(self.output_dir) or self.settings.init_checkpoint)
         self._restore_together()
 
     def evaluate(
@@ -399,22 +300,22 @@ class TrainingRun:
     def write_model_card(self, manifests: list[dict] | None = None, license_name: str | None = None) -> None:
         """Writes README.md, unless somebody has written or changed it."""
         if self.is_chief:
-            warning = share_alike_warning(read_settings(self.output_dir) or {}, license_name)
+            warning = share_alike_warning(guard.read_settings(self.output_dir) or {}, license_name)
             if warning:
                 self.log(warning)
             model = self._models[MAIN_MODEL]
             path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
             if path:
                 self.log(f"wrote the model card to {path}")
-            for name in further_models(self.objective, self._models):
+            for name in restoring.further_models(self.objective, self._models):
                 if tf.io.gfile.isdir(os.path.join(self.output_dir, name)):
                     write_further_card(self.output_dir, name)
 
     def write_further_models(self) -> None:
         """Writes what was learnt beside the model, such as ELECTRA's generator, into folders of its own."""
         if self.is_chief:
-            folders = write_further_models(self.output_dir, self.objective, self._models, self.tokenizer, self.step)
-            for folder in folders:
+            further = self.output_dir, self.objective, self._models, self.tokenizer, self.step
+            for folder in restoring.write_further_models(*further):
                 self.log(f"wrote the {os.path.basename(folder)} to {folder}")
 
     def log(self, text: str, level: int = DETAILS) -> None:
@@ -445,5 +346,51 @@ class TrainingRun:
 
     def _restore_together(self):
         self._agreement.run(lambda: None)  # until the first worker has written what the others are to find
-        self._agreement.run(self._weights.restore)
+        self._agreement.run(self._restore_weights)
         check_same_step(self.output_dir, self._agreement, self.step)
+
+    def _restore_weights(self):
+        """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model."""
+        if restored := self._restore_chosen():
+            self.log(f"restored {restored}")
+        elif self.settings.init_checkpoint:
+            self._load_init_checkpoint(needs_all=True)
+        else:
+            raise InputError(f"`output_dir={self.output_dir}` holds no checkpoint, and there is no `init_checkpoint`")
+
+    def _checkpoint_to_use(self):
+        """Returns the path of what is evaluated and used in the end, None if there is no checkpoint yet."""
+        chosen = self.settings.eval_checkpoint
+        if chosen == "best":
+            return restoring.require_best_checkpoint(self.output_dir)
+        if chosen is None:
+            chosen = find_best_checkpoint(self.output_dir) or "latest"
+        return newest_checkpoint(self.output_dir) if chosen == "latest" else chosen
+
+    def _restore_chosen(self):
+        """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
+        variables = {**saved_variables(self.objective, self._models), "global_step": self._step}
+        checkpointer = Checkpointer(self.output_dir, variables, is_chief=self.is_chief)
+        path = self._checkpoint_to_use()
+        if path is None or path == checkpointer.latest:
+            return checkpointer.restore_latest()
+        if not tf.io.gfile.exists(f"{path}.index"):
+            raise InputError(f"`eval_checkpoint`: no checkpoint at {path}")
+        checkpointer.restore(path)
+        return path
+
+    def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
+        """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
+        start, folder = self.settings.init_checkpoint, self.output_dir if needs_all else None
+        model = self._models[MAIN_MODEL]
+        line, missing = restoring.load_init_checkpoint(
+            start, named_variables(model), folder, untouched, vocabulary, self.objective
+        )
+        self.log(line)
+        if alignment := restoring.describe_alignment(start, model, missing, folder):
+            self.log(alignment)
+        if further := restoring.further_variables(self.objective, self._models):
+            begin_as_followers(self.objective, self._models)
+            followed = set(self.objective.followers(self._models).values())
+            self.log(restoring.load_further_models(start, further, followed, vocabulary, folder))
+        return missing

@@ -2,6 +2,7 @@
 
 import collections.abc
 import dataclasses
+import functools
 import re
 
 import tensorflow as tf
@@ -15,12 +16,12 @@ from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.training.batches import per_replica_batch_size
 
-# Parts of an encoder as `layer_rate_factors` sees them.
-# Of the main model, or of a further one, whose name stands before.
+# Parts of an encoder, of the main model or of a further one, whose name stands before.
 _OF_BLOCK = re.compile(r"(?:\w+/)?encoder/(?:attention|feed_forward)_layers/(\d+)/")
 _BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/(?:embedding(?:s|_hidden_mapping_in)|relative_embeddings)/")
 
 LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
+_rare = functools.partial(setting, group=RARE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,60 +47,50 @@ class RunSettings(Settings):
         group=TRAINING,
         search=True,
     )
-    optimizer: str = setting("lamb", "Optimizer.", choices=tuple(sorted(OPTIMIZERS)), group=RARE, search=True)
-    scale_learning_rate: str = setting("none", "", choices=("none", "sqrt"), group=RARE, search=True)
+    optimizer: str = _rare("lamb", "Optimizer.", choices=tuple(sorted(OPTIMIZERS)), search=True)
+    scale_learning_rate: str = _rare("none", "", choices=("none", "sqrt"), search=True)
     reference_batch_size: int | None = setting(None, least=1, is_flag=False, in_python=False)
-    poly_power: float = setting(
-        1.0, "Power of the learning rate's decay; 1 is linear.", least=0, group=RARE, search=True
-    )
-    schedule: str = setting(
+    poly_power: float = _rare(1.0, "Power of the learning rate's decay; 1 is linear.", least=0, search=True)
+    schedule: str = _rare(
         "continuous",
         "Learning rate: without jumps, or as the original's.",
         choices=tuple(SCHEDULE_CHOICES),
-        group=RARE,
         search=True,
     )
-    weight_decay: float = setting(
-        0.01, "Weight decay; LayerNorm and biases have none.", least=0, group=RARE, search=LOGARITHMIC
-    )
-    bias_correction: bool = setting(False, "Correct the bias of the optimizer's moments.", group=RARE, search=True)
-    ema_decay: float = setting(
+    weight_decay: float = _rare(0.01, "Weight decay; LayerNorm and biases have none.", least=0, search=LOGARITHMIC)
+    bias_correction: bool = _rare(False, "Correct the bias of the optimizer's moments.", search=True)
+    ema_decay: float = _rare(
         0.0,
         "Decay of a moving average of the weights, which is then evaluated, such as 0.999; 0 for none.",
         least=0,
         below=1,
-        group=RARE,
         search=True,
     )
-    freeze: tuple[str, ...] = setting(
-        (), "Regular expressions of variables to leave as they are, such as encoder/embeddings.", group=RARE
+    freeze: tuple[str, ...] = _rare(
+        (), "Regular expressions of variables to leave as they are, such as encoder/embeddings."
     )
     init_checkpoint: str | None = setting(None, "", group=MODEL, in_python=False)
     random_seed: int = setting(
         12345, "Seed of weights, order, masks and dropout.", least=0, most=LARGEST_SEED, group=TRAINING
     )
-    head_learning_rate: float | None = setting(
+    head_learning_rate: float | None = _rare(
         None,
         "Peak learning rate of the head alone; by default that of the encoder.",
         least=0,
         above=0,
-        group=RARE,
         search=LOGARITHMIC,
     )
-    layer_decay: float = setting(
+    layer_decay: float = _rare(
         1.0,
         "Factor by which the learning rate falls from each block to the one below it; 0.8 in ELECTRA, 1 for no decay.",
         least=0,
         most=1,
         above=0,
-        group=RARE,
         search=True,
     )
-    beta_2: float = setting(
-        0.999, "Decay of the second moment; 0.98 in RoBERTa.", least=0, most=1, below=1, group=RARE, search=True
-    )
-    clip_norm: float = setting(
-        1.0, "Largest global norm of the gradients; 0 for any, as in RoBERTa.", least=0, group=RARE, search=True
+    beta_2: float = _rare(0.999, "Decay of the second moment; 0.98 in RoBERTa.", least=0, most=1, below=1, search=True)
+    clip_norm: float = _rare(
+        1.0, "Largest global norm of the gradients; 0 for any, as in RoBERTa.", least=0, search=True
     )
     eval_batch_size: int = free(64, "Batch size of evaluation, all replicas.", least=1, group=RARE)
     max_eval_steps: int | None = free(
@@ -163,10 +154,7 @@ class RunSettings(Settings):
         return LearningRateSchedule(peak, self.num_train_steps, self.num_warmup_steps, self.poly_power, self.schedule)
 
     def make_optimizer(
-        self,
-        variables: dict[str, tf.Variable],
-        compute_dtype: str = "float32",
-        followers: dict[str, str] | None = None,
+        self, variables: dict[str, tf.Variable], compute_dtype: str = "float32", followers: dict[str, str] | None = None
     ) -> AdamW:
         """Returns the optimizer of all variables, by name, that are not frozen; call it in the strategy's scope.
 
@@ -229,12 +217,9 @@ def _without_frozen(variables, freeze):
     return trained
 
 
-# A stretch of training on batches of one shape.
-
-
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A data set to train on, and the step to end at.
+    """A stretch of training on batches of one shape: a data set, and the step to end at.
 
     Attributes:
         end_step: Counted from the begin of the whole run.

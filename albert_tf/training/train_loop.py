@@ -25,9 +25,8 @@ from albert_tf.training.stability import DivergedError, SkippedSteps
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 
-# Stopping in time: Cloud TPU sends SIGTERM some seconds before it takes a machine away, and users press Ctrl-C.
-
-# The signals that ask for a stop, and what people call them.
+# The signals that ask for a stop, and what people call them: Cloud TPU sends SIGTERM some seconds before it takes a
+# machine away, and users press Ctrl-C.
 CAUSES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
@@ -206,9 +205,7 @@ class _Loop:
         self._progress.finish(step)
         self._skipped.stop_if_most(step)
         if self._last_loss is not None and not math.isfinite(self._last_loss):
-            raise DivergedError(
-                f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower `learning_rate`"
-            )
+            raise DivergedError(f"the loss is {self._last_loss} at step {step:,}; lower `learning_rate`")
         self._tell_best(step)
         return TrainResult(True, self._held_out)
 

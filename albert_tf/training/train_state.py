@@ -14,16 +14,13 @@ from albert_tf.modeling.pretrained import AlbertModel
 from albert_tf.objectives import Objective
 from albert_tf.optimization import AdamW
 
-# Averages that stay on the device: every metric is a sum and a weight, added up over examples and replicas.
-#
-# So averages are exact for any batch size and number of replicas: examples that only pad a batch carry weight zero.
-
 
 class MetricSums:
     """Running sums of named metrics, some of them vectors of a length; create it inside a strategy's scope.
 
-    All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2, numbers], the sums of the values
-    and of their weights.
+    They stay on the device, and averages of them are exact for any batch size and number of replicas: examples that
+    only pad a batch weigh nothing. All replicas hold the same `variable`, so that a checkpoint is exact: float32 [2,
+    numbers], the sums of the values and of their weights.
     """
 
     def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):
@@ -90,11 +87,7 @@ class TrainState:
 
     @classmethod
     def create(
-        cls,
-        strategy: tf.distribute.Strategy,
-        objective: Objective,
-        models: dict[str, tf.keras.Model],
-        optimizer: AdamW,
+        cls, strategy: tf.distribute.Strategy, objective: Objective, models: dict[str, tf.keras.Model], optimizer: AdamW
     ) -> "TrainState":
         """Returns the state before the first step."""
         with strategy.scope():
@@ -104,11 +97,6 @@ class TrainState:
             )
         global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
         return cls(strategy, objective, models, optimizer, global_step, metric_sums)
-
-    @property
-    def model(self) -> tf.keras.Model:
-        """The model that the run is for."""
-        return self.models[MAIN_MODEL]
 
     def named_variables(self) -> dict[str, tf.Variable]:
         """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on."""

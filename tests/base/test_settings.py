@@ -1,15 +1,16 @@
-"""A setting's value is the same, or refused in the same words, as a text and from Python."""
+"""A setting's value, or one that is read from JSON, is of its type, or refused in a sentence."""
 
 import dataclasses
 import math
 import pathlib
+import typing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
-from albert_tf.base.settings import LOGARITHMIC, Settings, changed, free, place, setting, settings_of
+from albert_tf.base.settings import LOGARITHMIC, Settings, changed, check_types, free, place, setting, settings_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class Several(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class More(Several):
-    count: int = changed(Several, "count", 5, most=None)
+    count: int = changed(5, most=None)
 
 
 KNOWN = settings_of(Several)
@@ -98,3 +99,53 @@ def test_what_is_known_is_looked_up():
     for name, message in (("rat", "did you mean rate?"), ("steps", "is not a setting"), ("lr", "is called rate here")):
         with pytest.raises(InputError, match=message.replace("?", r"\?")):
             Several.of({name: 1}, {"lr": "rate"})
+
+
+TYPES = {
+    "flag": bool,
+    "count": int,
+    "rate": float,
+    "name": str | None,
+    "labels": list[str],
+    "sizes": dict[str, int],
+    "inside": {"length": int},
+    "anything": typing.Any,
+}
+
+
+def test_values_of_the_expected_types_pass():
+    values = {"flag": True, "count": 3, "rate": 1, "name": None, "labels": ["a"], "sizes": {"a": 1}}
+    values |= {"inside": {"length": 2, "more": None}, "anything": [None], "unexpected": {}}
+    assert check_types(values, TYPES, "a.json") is values
+    assert check_types({}, TYPES, "a.json") == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"flag": 1}, '"flag" must be true or false. Received: 1 (int); the file was changed, or another program'),
+        ({"count": True}, '"count" must be a whole number. Received: True (bool)'),
+        ({"count": 1.0}, '"count" must be a whole number. Received: 1.0 (float)'),
+        ({"rate": "1"}, "\"rate\" must be a number. Received: '1' (str)"),
+        ({"name": 5}, '"name" must be a text or null. Received: 5 (int)'),
+        ({"labels": ["a", 1]}, "\"labels\" must be a list. Received: ['a', 1] (list)"),
+        ({"sizes": {"a": None}}, "\"sizes\" must be an object. Received: {'a': None} (dict)"),
+        ({"inside": []}, 'a.json, "inside" must hold a JSON object. Received: [] (list)'),
+        ({"inside": {"length": "2"}}, 'a.json, "inside": "length" must be a whole number. Received: \'2\' (str)'),
+    ],
+)
+def test_value_of_another_type_is_named(changes, message):
+    with pytest.raises(InputError) as error:
+        check_types(changes, TYPES, "a.json")
+    assert message in str(error.value)
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(
+        InputError,
+        match=r'a.json: "count" is missing; the file was changed, or another program '
+        r"wrote it",
+    ):
+        check_types({"flag": True}, TYPES, "a.json", required=("flag", "count"))
+    with pytest.raises(InputError, match=r"a.json must hold a JSON object. Received: None"):
+        check_types(None, TYPES, "a.json")

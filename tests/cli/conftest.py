@@ -185,7 +185,7 @@ def without_training(monkeypatch):
         claim()
         runs.append(
             types.SimpleNamespace(
-                weights={name: variable.numpy() for name, variable in named_variables(state.model).items()},
+                weights={name: variable.numpy() for name, variable in named_variables(state.models["model"]).items()},
                 optimizer=state.optimizer,
                 first_batch=next(iter(phases[0].make_dataset(0, 0, 1))),
                 phases=phases,

@@ -164,7 +164,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
-        (["가"], [1, 2], "1 texts and 2 labels; give exactly one entry of labels for each text"),
+        (["가"], [1, 2], "1 texts and 2 labels; give one entry of labels for each text"),
         ([], [], "there are no texts"),
         ("가나", ["1", "2"], "`texts` must be a list, or a column of a table. Received: '가나'"),
         (["가", None], [0, 1], r"texts\[1\] must be a string, a tuple of two, or a list of words. Received: None"),

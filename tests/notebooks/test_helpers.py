@@ -64,7 +64,7 @@ def test_tpu_that_does_not_work_is_said_and_done_without(monkeypatch, capsys, ha
         return tf.distribute.OneDeviceStrategy("/cpu:0")
 
     monkeypatch.setattr("albert_tf.training.devices.make_strategy", make_strategy)
-    monkeypatch.setattr("albert_tf.training.batches.has_tpu", lambda: has_tpu)
+    monkeypatch.setattr("albert_tf.training.devices.has_tpu", lambda: has_tpu)
     helpers.find_strategy()
     printed = capsys.readouterr().out
     assert ("can't be used: the TPU did not answer" in printed) == has_tpu and "device: 1 CPU" in printed

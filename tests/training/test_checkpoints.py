@@ -53,8 +53,7 @@ def test_restore_brings_everything_back(saved):
     other = TinyRun.start(seed=1, ema_decay=0.9)
     assert other.checkpointer(folder).restore_latest()
     assert other.global_step.numpy() == 5
-    for name, values in run.values().items():
-        np.testing.assert_array_equal(other.values()[name], values, err_msg=name)
+    np.testing.assert_equal(other.values(), run.values())
 
 
 def test_restore_without_checkpoint_says_so_and_leaves_the_folder_alone(tmp_path):
@@ -137,8 +136,7 @@ def test_weights_of_another_shape_are_refused_before_any_is_assigned(saved):
     before = {name: variable.numpy() for name, variable in variables.items()}
     with pytest.raises(InputError, match=r"intermediate/kernel has shape \[16, 32\] in .* and \[16, 8\] in this model"):
         load_weights(str(saved[1]), variables)
-    for name, values in before.items():
-        np.testing.assert_array_equal(variables[name].numpy(), values, err_msg=name)
+    np.testing.assert_equal({name: variable.numpy() for name, variable in variables.items()}, before)
 
 
 @pytest.mark.parametrize("name", ["", "missing", "missing/model.ckpt-5", "vocab.txt"])

@@ -9,10 +9,9 @@ from tpu import NUM_CORES, make_tpu_strategy
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.training import attention_choice
-from albert_tf.training import batches as devices
-from albert_tf.training.batches import BatchLengths, describe_device, unused_device_warnings
-from albert_tf.training.devices import make_strategy
+from albert_tf.training import attention_choice, devices
+from albert_tf.training.batches import BatchLengths
+from albert_tf.training.devices import describe_device, make_strategy, unused_device_warnings
 
 H100 = "NVIDIA H100 80GB HBM3"
 
@@ -156,7 +155,7 @@ def choose(attention="auto", config=CONFIG, dtype="mixed_bfloat16", lengths=Batc
 def test_the_kernel_is_tried_on_a_gpu_that_has_it(gpus, trial):
     gpus(H100)
     tried = trial(None, None)
-    assert choose() == ("auto", "attention: cuDNN's kernels, tried on this GPU")
+    assert choose() == ("auto", "attention: kernels of cuDNN, tried on this GPU")
     more = "bfloat16", False, {"knows_documents": False}
     assert tried == [(128, 128, 21, *more), (128, 512, 78, *more)]
 

@@ -124,8 +124,7 @@ def test_stopped_run_resumes_to_the_same_weights(finished, tmp_path):
     assert stopped.step == 3
     resumed = start(tmp_path)
     assert resumed.train(make_phase())
-    for name, value in values(finished[0]).items():
-        np.testing.assert_array_equal(values(resumed)[name], value, err_msg=name)
+    np.testing.assert_equal(values(resumed), values(finished[0]))
 
 
 def test_restored_run_evaluates_to_the_same(finished):
@@ -214,8 +213,7 @@ def test_run_that_fails_before_it_has_saved_leaves_its_folder_free(finished, tmp
     assert [(row["split"], row["step"]) for row in rows if row["split"] == "held_out"] == [
         ("held_out", step) for step in (0, 3, 6)
     ]
-    for name, value in values(finished[0]).items():
-        np.testing.assert_array_equal(values(run)[name], value, err_msg=name)
+    np.testing.assert_equal(values(run), values(finished[0]))
 
 
 def test_phase_of_another_length_than_the_learning_rates_is_refused(tmp_path):

@@ -92,10 +92,7 @@ def without(name):
         ("`num_train_steps` is 500, and was 300; ", changed(num_train_steps=500)),
         ("`num_train_steps` is 200, and was 300; ", changed(num_train_steps=200)),
         ("`command` is run_classifier, and was run_pretraining; ", changed(command="run_classifier")),
-        (
-            "`input_files` is 0.tfrecord,1",
-            changed(input_files=[[f"{n}.tfrecord" for n in range(99)]]),
-        ),
+        ("`input_files` is 0.tfrecord,1", changed(input_files=[[f"{n}.tfrecord" for n in range(99)]])),
         ("the content of its training data is not what it was; put ", changed(data=["4567"])),
         ("`hidden_dropout_prob` is 0.1, and was 0.0; ", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
         ("`tokenizer` is ", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),

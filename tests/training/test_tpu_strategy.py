@@ -231,24 +231,6 @@ def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows, hides):
     assert len(named(nodes, "XlaCallModule")) == 2, "forward and backward"
 
 
-@pytest.fixture
-def trial(monkeypatch):
-    """Replaces what would have to run on a TPU: gives out these faults; returns a list of what was tried."""
-    tried = []
-
-    def give(*faults):
-        faults = iter(faults)
-
-        def find(strategy, expected, found, *arguments):
-            tried.append(arguments)
-            return next(faults)
-
-        monkeypatch.setattr(attention_choice, "find_fault", find)
-        return tried
-
-    return give
-
-
 FLASH_CONFIG = CONFIG.replace(hidden_size=128, num_attention_heads=2, max_position_embeddings=1024)
 
 
@@ -281,7 +263,7 @@ def test_kernels_that_were_asked_for_and_fail_are_refused(trial):
     trial("differ by 1")
     with pytest.raises(InputError) as error:
         choose(make_tpu_strategy("V2"), "flash", [(128, 21)])
-    assert str(error.value) == "`attention=flash`: on this TPU the kernels differ by 1; use `attention=plain`"
+    assert str(error.value) == "`attention=flash`: on this TPU the flash kernels differ by 1; use `attention=plain`"
 
 
 @pytest.mark.usefixtures("graph")

@@ -120,7 +120,7 @@ class TinyRun:
 
     @property
     def model(self) -> AlbertForPreTraining:
-        return self.state.model
+        return self.state.models["model"]
 
     @property
     def optimizer(self) -> AdamW:

@@ -5,7 +5,7 @@ import math
 import typing
 
 from albert_tf.base.errors import InputError
-from albert_tf.base.settings import RARE, changed, free, place, setting
+from albert_tf.base.settings import RARE, changed, place, setting
 from albert_tf.config import POOLING_CHOICES, AlbertConfig
 from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Regression
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
@@ -16,7 +16,7 @@ from albert_tf.finetuning.texts.labelled_text import read_examples
 from albert_tf.finetuning.texts.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
 from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
 from albert_tf.reading.values import columns_of
-from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows
+from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,17 +88,10 @@ class ClassifierSettings(FinetuningSettings):
     )
     on_bad_row: str | None = bad_rows("Rows that can't be used: stop, or leave them out and count them.", None)
     max_seq_length: int | None = changed(
-        FinetuningSettings,
-        "max_seq_length",
         help="Longest input in pieces; longer texts are cut. By default 99.5% of the texts fit, if the model reads so "
         "much.",
     )
-    baselines: bool = free(
-        True,
-        "After training, train a linear model on the same file, in seconds, and print its score, too; needs "
-        "scikit-learn.",
-        group=RARE,
-    )
+    baselines: bool = linear_baselines()
 
     def data_files(self) -> DataFiles:
         """Returns the data set's files with what the settings say about them."""
@@ -123,9 +116,7 @@ class ClassifierSettings(FinetuningSettings):
             if getattr(self, name):
                 raise InputError(f"`{name}` is for texts with one label each, and can't be used with `multi_label`")
         if self.label_separator.strip() != self.label_separator or not self.label_separator:
-            raise InputError(
-                "`label_separator` must be one or more characters without spaces around them, such as , or |"
-            )
+            raise InputError("`label_separator` must be characters without spaces around them, such as , or |")
         metrics = self.metrics or tuple(METRICS_OF_SETS)
         for name in metrics:
             if name not in METRICS_OF_SETS:

@@ -1,6 +1,7 @@
 """The settings of examples for pre-training: of which text, how they are packed and masked, and where they go."""
 
 import dataclasses
+import functools
 import os
 import shlex
 
@@ -21,6 +22,8 @@ from albert_tf.reading.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+_rare = functools.partial(setting, group=RARE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,9 +69,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.", in_python=False
     )
     held_out_fraction: float = setting(0.05, "Share of documents kept for evaluation.", least=0, most=0.9)
-    vocab_file: str | None = changed(
-        AnyTokenizerSettings, "vocab_file", help="Vocabulary; a tokenizer.json beside it says how to use it."
-    )
+    vocab_file: str | None = changed(help="Vocabulary; a tokenizer.json beside it says how to use it.")
     objective: str | None = setting(
         None,
         f"What will be learnt from the examples, and so how they are packed; by default {DEFAULT_OBJECTIVE}.",
@@ -81,37 +82,31 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         + ".",
         choices=PACKINGS,
     )
-    random_next_sentence: bool = setting(False, "The original's flag for --sentence_pair=next.", group=RARE)
+    random_next_sentence: bool = _rare(False, "The original's flag for --sentence_pair=next.")
     masking: str = setting(
         "dynamic", "dynamic: masked differently in each epoch; static: masked here.", choices=MASKING_CHOICES
     )
     do_whole_word_mask: bool = setting(True, "Mask whole words.")
     ngram: int = setting(3, "Longest run of words masked together.", least=1)
-    favor_shorter_ngram: bool = setting(
-        True,
-        "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable.",
-        group=RARE,
+    favor_shorter_ngram: bool = _rare(
+        True, "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable."
     )
-    entity_file: str | None = setting(
+    entity_file: str | None = _rare(
         None,
         "File with names of entities, one per line: a name at the beginning of a word is masked as a whole, and the "
         "rest of the word separately.",
-        group=RARE,
     )
-    do_permutation: bool = setting(
-        False, "Shuffle further pieces, as many as are masked, and predict them too.", group=RARE
-    )
+    do_permutation: bool = _rare(False, "Shuffle further pieces, as many as are masked, and predict them too.")
     max_seq_length: int = setting(512, "Length of an example in pieces.", least=8, group=TRAINING)
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.", least=1
     )
     masked_lm_prob: float = setting(MaskingOptions.masked_lm_prob, "Share of pieces masked.", least=0.001, most=0.9)
-    short_seq_prob: float | None = setting(
+    short_seq_prob: float | None = _rare(
         None,
         "Share of examples cut to a random shorter length; by default 0.1, and none of document_blocks.",
         least=0,
         most=1,
-        group=RARE,
     )
     dupe_factor: int | None = setting(None, "How many times to cut each document; 1 if dynamic, 40 if static.", least=1)
     random_seed: int = setting(12345, "Seed of every random draw.", least=0, group=TRAINING)
@@ -121,9 +116,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
     runner: str | None = setting(
         None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...", in_python=False
     )
-    pipeline_arguments: str = setting(
-        "", "With --runner: Apache Beam's own flags, in quotation marks.", group=RARE, in_python=False
-    )
+    pipeline_arguments: str = _rare("", "With --runner: Apache Beam's own flags, in quotation marks.", in_python=False)
 
     def packing_and_objective(self) -> tuple[str, str]:
         """Returns the names of both, as far as the settings say them."""
@@ -205,9 +198,7 @@ class DataSettings(CorpusSettings, AnyTokenizerSettings):
         paths = [*train_paths, *held_out_paths]
         for path in paths:
             if paths.count(path) > 1:
-                raise InputError(
-                    f"{path} is named twice as an output; give `output_file` and `held_out_file` other names"
-                )
+                raise InputError(f"{path} is named twice; give `output_file` and `held_out_file` other names")
             if os.path.dirname(path) != folder:
                 raise InputError(f"{path} is not in the folder of {train_paths[0]}; all shards share one manifest")
         other_files = [MANIFEST_FILE]

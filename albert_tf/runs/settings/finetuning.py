@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import functools
 import os
 import typing
 
@@ -18,11 +19,22 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 _BATCH_SIZE = 32
 # Settings that say how to learn from a teacher.
 OF_TEACHER = ("teacher_weight", "teacher_temperature")
+_rare = functools.partial(setting, group=RARE)
 
 
 def bad_rows(help: str, default: str | None = "fail", in_python: bool = False) -> typing.Any:
     """Returns the field of a setting that says what to do with what can't be used."""
     return free(default, help, choices=tuple(ON_BAD_ROW), in_python=in_python)
+
+
+def linear_baselines() -> typing.Any:
+    """Returns the field of a setting that says whether a linear model is trained, too."""
+    return free(
+        True,
+        "After training, train a linear model on the same file, in seconds, and print its score, too; needs "
+        "scikit-learn.",
+        group=RARE,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,29 +44,24 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     main_place = "data_dir"
 
     init_checkpoint: str | None = changed(
-        TrainingSettings,
-        "init_checkpoint",
-        help="Pre-trained checkpoint or folder, also of transformers; random weights if left out.",
+        help="Pre-trained checkpoint or folder, also of transformers; random weights if left out."
     )
-    albert_config_file: str | None = changed(TrainingSettings, "albert_config_file", group=RARE)
-    vocab_file: str | None = changed(AnyTokenizerSettings, "vocab_file", group=RARE)
-    spm_model_file: str | None = changed(AnyTokenizerSettings, "spm_model_file", group=RARE)
-    teacher: str | None = setting(
+    albert_config_file: str | None = changed(group=RARE)
+    vocab_file: str | None = changed(group=RARE)
+    spm_model_file: str | None = changed(group=RARE)
+    teacher: str | None = _rare(
         None,
         "Folder of a model fine-tuned for the same task, of albert_tf or transformers, whose answers are learnt "
         "besides the labels.",
-        group=RARE,
     )
     unlabelled_file: tuple[str, ...] = place(
         (), "With --teacher: files of texts without labels to train on as well.", group=RARE
     )
-    teacher_weight: float = setting(
-        0.5, "Share of the teacher's answers in the loss on labelled texts.", least=0, most=1, group=RARE
+    teacher_weight: float = _rare(0.5, "Share of the teacher's answers in the loss on labelled texts.", least=0, most=1)
+    teacher_temperature: float = _rare(
+        2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0
     )
-    teacher_temperature: float = setting(
-        2.0, "Temperature by which the logits of teacher and student are divided.", least=0, above=0, group=RARE
-    )
-    do_eval: bool = changed(TrainingSettings, "do_eval", help="Evaluate on the dev file; writes eval_results.json.")
+    do_eval: bool = changed(help="Evaluate on the dev file; writes eval_results.json.")
     dev_fraction: float | None = setting(
         None,
         "Share of the training file to hold out for evaluation, if there is no dev file; the same rows each time.",
@@ -65,8 +72,6 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
     do_predict: bool = free(False, "Predict the test file; writes the predictions.", group=TO_DO, in_python=False)
     max_seq_length: int | None = setting(None, "Longest input in pieces.", least=8, group=TRAINING, search=True)
     num_train_steps: int | None = changed(
-        TrainingSettings,
-        "num_train_steps",
         None,
         help="Number of training steps, instead of --num_train_epochs.",
         aliases=("train_step",),  # of the original's commands, as the one below
@@ -80,12 +85,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         search=True,
     )
     num_warmup_steps: int | None = changed(
-        TrainingSettings,
-        "num_warmup_steps",
-        None,
-        help="Steps of warm-up; by default 10% of all.",
-        group=RARE,
-        aliases=("warmup_step",),
+        None, help="Steps of warm-up; by default 10% of all.", group=RARE, aliases=("warmup_step",)
     )
     dropout: float | None = free(
         None,
@@ -97,41 +97,34 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         group=TRAINING,
         search=True,
     )
-    token_dropout: float | None = setting(
+    token_dropout: float | None = _rare(
         None,
         "Share of the pieces of training texts to hide, different ones each time; by default, in small models, 0.15 "
         "for single texts and for similarity scores, and 0.25 for paraphrases; otherwise 0.",
         least=0,
         most=1,
         below=1,
-        group=RARE,
         search=True,
     )
-    train_batch_size: int = changed(TrainingSettings, "train_batch_size", _BATCH_SIZE)
+    train_batch_size: int = changed(_BATCH_SIZE)
     predict_batch_size: int = free(64, "Batch size of prediction, all replicas.", least=1, group=RARE, in_python=False)
-    optimizer: str = changed(TrainingSettings, "optimizer", "adamw")
+    optimizer: str = changed("adamw")
     learning_rate: float | None = changed(
-        TrainingSettings,
-        "learning_rate",
         None,
         help="Peak learning rate; by default 5e-5 for models of hidden size 768 and more, and the smaller the model "
         "the higher, up to 1.5e-4; up to 5e-4 without checkpoint (less in more than 4 layers), for answers to "
         "questions and for aligned pairs, and up to 1e-3 for entities.",
     )
     scale_learning_rate: str = changed(
-        TrainingSettings,
-        "scale_learning_rate",
         help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
-        f"--train_batch_size / {_BATCH_SIZE}.",
+        f"--train_batch_size / {_BATCH_SIZE}."
     )
-    bias_correction: bool = changed(TrainingSettings, "bias_correction", True)
+    bias_correction: bool = changed(True)
     eval_every_steps: int | None = changed(
-        TrainingSettings,
-        "eval_every_steps",
         help="With --do_eval: steps between evaluations while training, each of which saves; by default only the last, "
-        "or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps.",
+        "or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps."
     )
-    max_eval_steps: int | None = changed(TrainingSettings, "max_eval_steps", is_flag=False)
+    max_eval_steps: int | None = changed(is_flag=False)
 
     @abc.abstractmethod
     def find_paths(self, part: str) -> tuple[str, ...]:

@@ -10,8 +10,7 @@ from albert_tf.finetuning.defaults import default_character_ngrams
 from albert_tf.finetuning.ner.tagged_text import DATASETS, types_of
 from albert_tf.finetuning.ner.tags import METRICS
 from albert_tf.finetuning.ner.task import BEST_SEQUENCE, DECODINGS, INDEPENDENT
-from albert_tf.runs.settings.classifier import ClassifierSettings
-from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows
+from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,12 +47,9 @@ class NerSettings(FinetuningSettings):
     )
     on_bad_row: str = bad_rows("Lines that can't be used: stop, or leave their sentences out.")
     max_seq_length: int | None = changed(
-        FinetuningSettings,
-        "max_seq_length",
-        help="Longest input in pieces; longer ones are read in parts. By default 99.5% fit, if the model reads so "
-        "much.",
+        help="Longest input in pieces; longer ones are read in parts. By default 99.5% fit, if the model reads so much."
     )
-    baselines: bool = changed(ClassifierSettings, "baselines")
+    baselines: bool = linear_baselines()
 
     def find_paths(self, part):
         self.require("task_name", "data_dir")

@@ -33,17 +33,13 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
     input_file: tuple[str, ...] | None = place(None, "Training shards; comma-separated paths or globs.")
     held_out_file: tuple[str, ...] | None = place(None, "Evaluation shards; by default those that manifest.json names.")
     init_checkpoint: str | None = changed(
-        TrainingSettings,
-        "init_checkpoint",
         help="Checkpoint to start from, or the folder of a run or model, also of transformers.",
     )
     objective: str | None = free(
         None, "Objective; by default the one that the shards were built for.", choices=tuple(OBJECTIVES)
     )
-    do_train: bool = changed(TrainingSettings, "do_train", True)
-    do_eval: bool = changed(
-        TrainingSettings, "do_eval", help="Evaluate on held-out shards, before the first step and after the last."
-    )
+    do_train: bool = changed(True)
+    do_eval: bool = changed(help="Evaluate on held-out shards, before the first step and after the last.")
     max_seq_length: int | None = place(
         None, "Length of the shards' examples; by default taken from manifest.json.", least=8, group=TRAINING
     )
@@ -85,34 +81,28 @@ class PretrainingSettings(TrainingSettings, ObjectiveSettings):
     )
     one_language_per_batch: bool = setting(False, "All examples of a batch are in one language, as in XLM.", group=RARE)
     read_own_shards: bool = setting(False, "Each of several hosts reads its own shards, not all: for many hosts.")
-    num_train_steps: int = changed(TrainingSettings, "num_train_steps", 125000)
-    num_warmup_steps: int = changed(TrainingSettings, "num_warmup_steps", 3125)
-    train_batch_size: int = changed(TrainingSettings, "train_batch_size", _BATCH_SIZE)
-    learning_rate: float = changed(TrainingSettings, "learning_rate", 0.00176)
+    num_train_steps: int = changed(125000)
+    num_warmup_steps: int = changed(3125)
+    train_batch_size: int = changed(_BATCH_SIZE)
+    learning_rate: float = changed(0.00176)
     scale_learning_rate: str = changed(
-        TrainingSettings,
-        "scale_learning_rate",
         help=f"With sqrt --learning_rate belongs to a batch of {_BATCH_SIZE}, and is multiplied by the root of "
-        f"--train_batch_size / {_BATCH_SIZE}.",
+        f"--train_batch_size / {_BATCH_SIZE}."
     )
     # Of objectives that compare the examples of a batch; runs of others don't keep it.
-    eval_batch_size: int = changed(TrainingSettings, "eval_batch_size", same_on_resume=True)
-    save_checkpoints_steps: int = changed(TrainingSettings, "save_checkpoints_steps", 5000)
+    eval_batch_size: int = changed(same_on_resume=True)
+    save_checkpoints_steps: int = changed(5000)
     eval_every_steps: int | None = changed(
-        TrainingSettings,
-        "eval_every_steps",
         help="With --do_eval: steps between evaluations while training, each of which saves; by default "
         "--save_checkpoints_steps.",
     )
-    head_learning_rate: float | None = changed(TrainingSettings, "head_learning_rate", is_flag=False, in_python=False)
+    head_learning_rate: float | None = changed(is_flag=False, in_python=False)
 
     def __post_init__(self):
         super().__post_init__()
         if self.phase2_input_file and "held_out_file" in self.given and "input_file" not in self.given:
-            raise InputError(
-                "`held_out_file`: the run is evaluated on the data of its last steps; pass `phase2_held_out_file` "
-                "instead"
-            )
+            what = "the run is evaluated on the data of its last steps"
+            raise InputError(f"`held_out_file`: {what}; pass `phase2_held_out_file` instead")
 
     @property
     def parts_of_batches(self) -> list[int]:

@@ -43,8 +43,6 @@ class RaceSettings(FinetuningSettings):
     high_only: bool = setting(False, "Read only RACE's high school questions.")
     on_bad_row: str = bad_rows("Questions that can't be used: stop, or leave them out and count them.", in_python=True)
     max_seq_length: int | None = changed(
-        FinetuningSettings,
-        "max_seq_length",
         help="Longest input in pieces; the end of a passage is cut. By default 512, or the model's positions if fewer.",
     )
 

@@ -1,6 +1,7 @@
 """The settings of `run_squad.py`: answers that stand in a text."""
 
 import dataclasses
+import functools
 import os
 
 import tensorflow as tf
@@ -22,6 +23,7 @@ from albert_tf.runs.settings.finetuning import DEV, TRAIN, FinetuningSettings, b
 from albert_tf.training.run_folder.results import results_path
 
 _HEADS = {kind.head: kind for kind in (QuestionAnswering, ConditionalQuestionAnswering)}
+_rare = functools.partial(free, group=RARE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,13 +63,9 @@ class SquadSettings(FinetuningSettings):
         choices=tuple(QUESTION_ALIGNMENT_CHOICES),
         search=True,
     )
-    n_best_size: int = free(20, "How many answers to write for each question.", least=1, group=RARE)
-    start_n_top: int = free(
-        5, "With --head=conditional: how many beginnings to consider in a window.", least=1, group=RARE
-    )
-    end_n_top: int = free(
-        5, "With --head=conditional: how many ends to consider for each beginning.", least=1, group=RARE
-    )
+    n_best_size: int = _rare(20, "How many answers to write for each question.", least=1)
+    start_n_top: int = _rare(5, "With --head=conditional: how many beginnings to consider in a window.", least=1)
+    end_n_top: int = _rare(5, "With --head=conditional: how many ends to consider for each beginning.", least=1)
     null_score_diff_threshold: float = free(
         0.0, 'No answer is given if the log odds of "no answer" are above this; see best_*_thresh.'
     )
@@ -80,8 +78,6 @@ class SquadSettings(FinetuningSettings):
     )
     on_bad_row: str = bad_rows("Questions that can't be used: stop, or leave them out and count them.")
     max_seq_length: int | None = changed(
-        FinetuningSettings,
-        "max_seq_length",
         help="Longest input in pieces; what is longer is read in several windows. By default 384, or as long as the "
         "model reads.",
     )

@@ -25,10 +25,7 @@ _OF_WORDPIECE = {
     **{name: name for name in ("strip_accents", "squeeze_repeats", "full_width_to_ascii", "keep_emoji")},
     **{name: name for name in ("split_punctuation", "split_digits", "split_emoji", "wordpiece_scheme")},
 }
-_OF_SENTENCEPIECE = {
-    "do_lower_case": "lower_case",
-    **{name: name for name in ("strip_accents", "split_number_commas")},
-}
+_OF_SENTENCEPIECE = {"do_lower_case": "lower_case", **{name: name for name in ("strip_accents", "split_number_commas")}}
 _rare = functools.partial(free, group=RARE, in_python=False)
 
 

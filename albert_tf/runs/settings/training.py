@@ -1,6 +1,7 @@
 """The settings that all commands have that train, and the devices that they ask for."""
 
 import dataclasses
+import functools
 import typing
 
 import tensorflow as tf
@@ -12,10 +13,12 @@ from albert_tf.base.settings import DEVICE, MODEL, RARE, TO_DO, TRIALS, changed,
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.training import devices
 from albert_tf.training.attention_choice import choose_attention
-from albert_tf.training.batches import describe_device, per_replica_batch_size, unused_device_warnings
-from albert_tf.training.devices import JIT_COMPILE_CHOICES, has_ampere, is_chief, is_of_gpus, make_strategy
+from albert_tf.training.batches import per_replica_batch_size
 from albert_tf.training.settings import RunSettings
+
+_rare = functools.partial(free, group=RARE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,15 +36,12 @@ class TrainingSettings(RunSettings):
     )
     do_train: bool = free(False, "Train.", group=TO_DO, in_python=False)
     do_eval: bool = free(False, "", group=TO_DO, in_python=False)
-    license: str | None = free(
-        None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0.", group=RARE
-    )
-    iterations_per_loop: int | None = changed(RunSettings, "iterations_per_loop", None)
-    trackers: tuple[str, ...] = free(
+    license: str | None = _rare(None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0.")
+    iterations_per_loop: int | None = changed(None)
+    trackers: tuple[str, ...] = _rare(
         (),
         "Functions to call with what is measured, each as module:function, for Weights & Biases, MLflow and the like; "
         "docs/library.md has examples. TensorBoard finds everything in --output_dir.",
-        group=RARE,
         in_python=False,
     )
     num_trials: int = free(
@@ -60,13 +60,11 @@ class TrainingSettings(RunSettings):
         in_python=False,
     )
     use_tpu: bool = free(False, "Run on a TPU; otherwise on all GPUs of this machine, or its CPU.", group=DEVICE)
-    tpu_name: str | None = free(
-        None, "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.", group=RARE
-    )
-    tpu_zone: str | None = free(None, "Zone of the Cloud TPU that --tpu_name names.", group=RARE)
-    gcp_project: str | None = free(None, "Project of the Cloud TPU that --tpu_name names.", group=RARE)
-    tpu_timeout: float = free(300.0, "Seconds to wait for a TPU to answer.", least=0, group=RARE)
-    num_cpu_replicas: int = free(1, "Number of CPU replicas, where there is no TPU or GPU.", least=1, group=RARE)
+    tpu_name: str | None = _rare(None, "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.")
+    tpu_zone: str | None = _rare(None, "Zone of the Cloud TPU that --tpu_name names.")
+    gcp_project: str | None = _rare(None, "Project of the Cloud TPU that --tpu_name names.")
+    tpu_timeout: float = _rare(300.0, "Seconds to wait for a TPU to answer.", least=0)
+    num_cpu_replicas: int = _rare(1, "Number of CPU replicas, where there is no TPU or GPU.", least=1)
     use_bfloat16: bool = setting(
         False,
         "Compute matrix products in bfloat16; variables stay float32.",
@@ -81,24 +79,21 @@ class TrainingSettings(RunSettings):
         is_free_in_use=True,
         search=True,
     )
-    jit_compile: str = free(
+    jit_compile: str = _rare(
         "auto",
         "Whether XLA compiles whole steps, or TensorFlow runs one operation after the other; auto compiles them on one "
         "GPU, and always on a TPU.",
-        choices=tuple(JIT_COMPILE_CHOICES),
-        group=RARE,
+        choices=tuple(devices.JIT_COMPILE_CHOICES),
     )
-    attention: str = free(
+    attention: str = _rare(
         "auto",
         "How attention is computed: plain operations, flash kernels (with jax installed), or what suits the device.",
         choices=tuple(ATTENTION_CHOICES),
-        group=RARE,
     )
-    remat: str = free(
+    remat: str = _rare(
         "none",
         "What the backward pass recomputes instead of keeping, to save memory.",
         choices=tuple(REMATERIALIZATION_CHOICES),
-        group=RARE,
     )
 
     def __post_init__(self):
@@ -109,17 +104,10 @@ class TrainingSettings(RunSettings):
 
     def strategy(self) -> tf.distribute.Strategy:
         """Returns the strategy that is asked for, and tells what it computes on."""
-        strategy = make_strategy(
-            self.use_tpu,
-            self.tpu_name,
-            self.tpu_zone,
-            self.gcp_project,
-            self.num_cpu_replicas,
-            self.tpu_timeout,
-            self.jit_compile,
-        )
-        if is_chief(strategy):
-            tell("\n".join([describe_device(strategy), *unused_device_warnings(strategy)]))
+        names = ("use_tpu", "tpu_name", "tpu_zone", "gcp_project", "num_cpu_replicas", "tpu_timeout", "jit_compile")
+        strategy = devices.make_strategy(**{name: getattr(self, name) for name in names})
+        if devices.is_chief(strategy):
+            tell("\n".join([devices.describe_device(strategy), *devices.unused_device_warnings(strategy)]))
         return strategy
 
     def model_options(
@@ -135,7 +123,7 @@ class TrainingSettings(RunSettings):
     def _dtype(self, strategy):
         """Returns the Keras dtype policy; warns where the device has no such products."""
         if not self.use_float16:
-            if self.use_bfloat16 and is_chief(strategy):
+            if self.use_bfloat16 and devices.is_chief(strategy):
                 _warn_of_slow_bfloat16(strategy)
             return "mixed_bfloat16" if self.use_bfloat16 else "float32"
         if self.use_bfloat16:
@@ -165,8 +153,8 @@ class TrainingSettings(RunSettings):
 
 
 def _warn_of_slow_bfloat16(strategy):
-    if is_of_gpus(strategy):
-        if not has_ampere(strategy.extended.worker_devices[0]):
+    if devices.is_of_gpus(strategy):
+        if not devices.has_ampere(strategy.extended.worker_devices[0]):
             tell("warning: this GPU has no products in bfloat16; `use_float16` would be faster")
     elif not isinstance(strategy, tf.distribute.TPUStrategy) and computes_in_bfloat16() is False:
         tell("warning: this processor has no products in bfloat16; without `use_bfloat16` it is faster")

@@ -144,23 +144,17 @@ class Checkpointer:
             averages = {name: f"{AVERAGES_PREFIX}{name.removeprefix(MODEL_PREFIX)}" for name in own}
             sources.update((name, average) for name, average in averages.items() if average in shapes)
         if only_model(shapes) != only_model(own):
-            raise InputError(
-                f"{path} belongs to another model; use the albert_config.json and the labels that it was made with"
-            )
+            raise InputError(f"{path} belongs to another model; use the config and the labels that it was made with")
         missing = sorted(name for name in own if shapes.get(name) != own[name])
         if missing:
             raise InputError(
-                f"{path} lacks {missing[0]}, so this command can't resume it; give its folder to "
-                "`init_checkpoint` of a run in another folder"
+                f"{path} lacks {missing[0]}, so this command can't resume it; begin another run with `init_checkpoint`"
             )
         # Such as the embeddings of a generator that another setting lets do without them.
         groups = {name.partition("/")[0] for name in own}
         left = sorted(name for name in shapes if name not in own and name.partition("/")[0] in groups)
         if left:
-            raise InputError(
-                f"{path} has {left[0]}, which this command does not use; repeat the command with the settings "
-                "of the run"
-            )
+            raise InputError(f"{path} has {left[0]}, which this command does not use; give it the run's settings")
         values = reader.read(sources.values())
         for name, source in sources.items():
             self._state[name].assign(values[source])

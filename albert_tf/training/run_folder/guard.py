@@ -1,4 +1,4 @@
-"""The files of a run's output folder besides checkpoints, and the guard against mixing two runs."""
+"""The guard against mixing two runs: what a run began with, wherever it lies by now, and the settings in its folder."""
 
 import dataclasses
 import hashlib
@@ -16,8 +16,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
-
-# The identities of files and checkpoints that a run began with, wherever they lie by now.
 
 _CHUNK_BYTES = 1 << 20
 
@@ -139,11 +137,7 @@ def read_settings(folder: str) -> dict | None:
 
 
 def check_output_dir(
-    output_dir: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    assumed: dict | None = None,
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, assumed: dict | None = None
 ) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
@@ -170,11 +164,7 @@ def check_output_dir(
 
 
 def check_model(
-    folder: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    flag: str = "output_dir",
+    folder: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, flag: str = "output_dir"
 ) -> None:
     """Checks that model and tokenizer are those of a run that is to be used."""
     now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
@@ -193,11 +183,7 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
 
 
 def claim_output_dir(
-    output_dir: str,
-    settings: dict,
-    config: AlbertConfig,
-    tokenizer: Tokenizer | None,
-    assumed: dict | None = None,
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None, assumed: dict | None = None
 ) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 

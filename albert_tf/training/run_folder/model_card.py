@@ -18,8 +18,6 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
 from albert_tf.training.run_folder.results import DATA_FILE
 
-# The licences in the card of the model that a run began with, which go on to the run's own card.
-
 CARD_FILE = "README.md"
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _LICENSE, _BASE_MODEL = "license", "base_model"
@@ -29,9 +27,6 @@ _OF_LICENSE = (_LICENSE, "license_name", "license_link")
 _SHARE_ALIKE = ("cc-by-sa", "cc-by-nc-sa")
 # Those that give a work away and ask nothing: whoever makes something of it says alone under which licence that is.
 _DEDICATIONS = ("cc0-1.0", "pddl", "unlicense")
-
-# Settings of a run that name a model.
-_LEARNT_FROM = ("init_checkpoint", "teacher")
 
 Facts = dict[str, str | list[str]]
 
@@ -56,19 +51,17 @@ def carried_facts(settings: dict, present_card: str = "", license_name: str | No
     """Returns the facts for a run's card: as asked, else as in its present card, else as in that of its start."""
     of_start, present = _facts_of_start(settings), facts_of(present_card)
     named = {_LICENSE: license_name} if license_name is not None else present if _LICENSE in present else of_start
-    of_license = {key: named[key] for key in _OF_LICENSE if key in named}
-    return of_license | {key: facts[key] for facts in (of_start, present) for key in (_BASE_MODEL,) if key in facts}
+    return _of_license(named) | {key: value for key, value in (of_start | present).items() if key == _BASE_MODEL}
 
 
 def license_beside(checkpoint: str) -> Facts:
     """Returns the licence in the card of a checkpoint's folder; nothing where there is none."""
-    facts = _facts_of_card_beside(checkpoint)
-    return {key: facts[key] for key in _OF_LICENSE if key in facts}
+    return _of_license(_facts_of_card_beside(checkpoint))
 
 
 def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
     """Returns a warning if a model learnt from is share-alike, and the chosen licence, or the start's, is another."""
-    of_start, of_teacher = (_licenses(settings, name) for name in _LEARNT_FROM)
+    of_start, of_teacher = (_licenses(settings, name) for name in CHECKPOINTS)
     chosen = of_start if license_name is None else [license_name]
     for what, licenses in (("model that this one started from", of_start), ("teacher of this model", of_teacher)):
         share_alike = [name for name in licenses if name.lower().startswith(_SHARE_ALIKE)]
@@ -81,14 +74,23 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
 
 
 def _licenses(settings, name):
-    found = _facts_beside((settings.get(name) or {}).get("path")).get(_LICENSE, [])
+    found = _facts_of_model(settings, name).get(_LICENSE, [])
     return [found] if isinstance(found, str) else found
 
 
 def _facts_of_start(settings):
     """Returns the facts of the model that a run began with; if that has no licence, with its teacher's licence."""
-    start, teacher = (_facts_beside((settings.get(name) or {}).get("path")) for name in _LEARNT_FROM)
-    return start if _LICENSE in start else start | {key: teacher[key] for key in _OF_LICENSE if key in teacher}
+    start, teacher = (_facts_of_model(settings, name) for name in CHECKPOINTS)
+    return start if _LICENSE in start else start | _of_license(teacher)
+
+
+def _of_license(facts):
+    return {key: facts[key] for key in _OF_LICENSE if key in facts}
+
+
+def _path_of(settings, name):
+    """Returns the path of the checkpoint that a setting of a run names, None for none."""
+    return (settings.get(name) or {}).get("path")
 
 
 def _facts_of_card_beside(checkpoint):
@@ -99,9 +101,9 @@ def _facts_of_card_beside(checkpoint):
         return facts_of(file.read().decode("utf-8", errors="replace"))
 
 
-def _facts_beside(checkpoint):
+def _facts_of_model(settings, name):
     """Returns the facts of a checkpoint's card that go on to what is made of it."""
-    facts = _facts_of_card_beside(checkpoint)
+    facts = _facts_of_card_beside(_path_of(settings, name))
     is_given_away = str(facts.get(_LICENSE)).lower() in _DEDICATIONS
     return {key: value for key, value in facts.items() if key not in _OF_LICENSE or not is_given_away}
 
@@ -120,10 +122,7 @@ def _values(front, key):
 # Its hash tells whether somebody has changed the card since.
 _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 # Settings that stand in sections of their own.
-_NOT_OF_RECIPE = (
-    *("albert_config", "tokenizer", *CHECKPOINTS, "teacher_setup", "train_file", "data", "input_files", FOUND_AT),
-)
-
+_IN_SECTIONS = ("albert_config", "tokenizer", *CHECKPOINTS, "teacher_setup", "train_file", "data", "input_files")
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
 # What to ask a model, by what Hugging Face calls that.
 _QUESTIONS = {
@@ -183,7 +182,7 @@ def write_model_card(
         f"# {name}\n\n{FAMILIES[model_type].title} of {parameters:,} parameters for {tag}, {_origin(settings)}",
         _table("Model", {"class": model_class, "parameters": parameters, **settings.get("albert_config", {})}),
         _table("Data", {**_training_data(settings, manifests), "evaluated on": evaluated_on}),
-        _table("Recipe", {name: value for name, value in settings.items() if name not in _NOT_OF_RECIPE}),
+        _table("Recipe", {name: value for name, value in settings.items() if name not in (*_IN_SECTIONS, FOUND_AT)}),
         _table("Tokenizer", of_tokenizer or {}),
         _table("Scores", results),
         _EXAMPLE.format(_QUESTIONS[tag], model_class) if tag in _QUESTIONS else "",
@@ -203,10 +202,8 @@ def write_further_card(run_folder: str, name: str) -> None:
 
 
 def _write(path, front, body):
-    mark = (
-        f"Written by albert_tf ({_hash(front + body)}) from what the run knows; once you change it, it stays as it is."
-    )
-    write_text(path, f"{front}<!-- {mark} -->\n\n{body}")
+    mark = f"Written by albert_tf ({_hash(front + body)}) from what the run knows"
+    write_text(path, f"{front}<!-- {mark}; once you change it, it stays as it is. -->\n\n{body}")
 
 
 def is_unchanged(card: str) -> bool:
@@ -243,9 +240,8 @@ def _evaluated_on(settings, data):
 
 def _front_matter(name, tag, model_type, tokenizer, carried: Facts, dataset, results, evaluated_on):
     """Returns YAML between two lines of dashes; values are spelled as in JSON, which YAML can read."""
-    dataset = (
-        None if dataset in ("tsv", "csv", "jsonl", "parquet", "datasets", "conll") else dataset
-    )  # formats of files
+    if dataset in ("tsv", "csv", "jsonl", "parquet", "datasets", "conll"):  # formats of files
+        dataset = None
     scores = {
         name: value
         for name, value in results.items()
@@ -278,8 +274,7 @@ def _origin(settings):
     """Returns the training and the first weights of a model in words, but not where these lay."""
     command = settings.get("command")
     start, teacher = (
-        path and f"`{'/'.join(path.split('/')[-2:])}`"
-        for path in ((settings.get(name) or {}).get("path") for name in CHECKPOINTS)
+        path and f"`{'/'.join(path.split('/')[-2:])}`" for path in (_path_of(settings, name) for name in CHECKPOINTS)
     )
     start = f"the weights of {start}" if start else "random weights"
     taught = f", and learnt from {teacher}" if teacher else ""
@@ -300,9 +295,9 @@ def _training_data(settings, manifests):
 
 def _table(title, values):
     """Returns a section, "" without values; what is no text is spelled as in JSON, as in the run's files."""
-    shown = {name: value for name, value in values.items() if value not in (None, "", [], {})}
-    shown = {
-        name: each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for name, each in shown.items()
-    }
-    rows = [f"| {name} | {each.replace('|', '&#124;')} |" for name, each in shown.items()]
+    rows = []
+    for name, value in values.items():
+        if value not in (None, "", [], {}):
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            rows.append(f"| {name} | {shown.replace('|', '&#124;')} |")
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *rows]) if rows else ""

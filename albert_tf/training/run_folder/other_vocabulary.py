@@ -18,8 +18,6 @@ from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenize
 from albert_tf.tokenization.vocabulary import PAD, SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, END_OF_WORD
 
-# A new vocabulary's pieces, traced back to the one that a model has learnt, so that it goes on with the new one.
-
 # How many letters are tried as what comes before a piece inside a word.
 _MOST_LETTERS_BEFORE = 8
 

@@ -72,16 +72,13 @@ def load_init_checkpoint(
     )
     missing = [name for name in variables if name in missing or name in head]
     if complete_for is not None and head.intersection(unused):
-        raise InputError(
-            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` is for "
-            f"another task or other labels, as {SETTINGS_FILE} beside it says; give the labels of that head, or pass "
-            "`do_train`"
+        what = f"is for another task or other labels, as {SETTINGS_FILE} beside it says"
+        raise _unfit(
+            complete_for, f"the head in `init_checkpoint={init_checkpoint}` {what}; give the labels of that head"
         )
     if complete_for is not None and missing:
-        raise InputError(
-            f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {missing[0]}, "
-            "which can't be used untrained; check `output_dir`, or pass `do_train`"
-        )
+        what = f"lacks {missing[0]}, which can't be used untrained"
+        raise _unfit(complete_for, f"`init_checkpoint={init_checkpoint}` {what}; check `output_dir`")
     # What a model is told and never learns has its values from elsewhere.
     has_values = [*loaded, *(name for name in missing if not variables[name].trainable)]
     missing = [name for name in missing if variables[name].trainable]
@@ -97,6 +94,11 @@ def load_init_checkpoint(
     told = [f"{what}: {', '.join(_shortest(names, has_values))}" for what, names in parts.items() if names]
     told += [vocabulary.describe()] if vocabulary else []
     return "; ".join([f"initial checkpoint: loaded {len(loaded)} variables", *told]), missing
+
+
+def _unfit(folder, what):
+    """Returns the error of a model that is to be used as it is, and can't be."""
+    return InputError(f"`output_dir={folder}` holds no run, and {what}, or pass `do_train`")
 
 
 def _order_of_head(init_checkpoint, objective):
@@ -145,10 +147,8 @@ def describe_alignment(
     if then == now:
         return None
     if complete_for is not None:
-        raise InputError(
-            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads "
-            f"{then}, where this model reads {now}; check is_causal in `albert_config_file`, or pass `do_train`"
-        )
+        what = f"reads {then}, where this model reads {now}; check is_causal in `albert_config_file`"
+        raise _unfit(complete_for, f"the head in `init_checkpoint={init_checkpoint}` {what}")
     return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
 
 
@@ -212,11 +212,11 @@ def _check_pieces(folder, source, model, tokenizer):
         )
 
 
-# The additional models of a run, such as ELECTRA's generator, each in a folder of its own.
-
-
 def further_models(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.keras.Model]:
-    """Returns the models that were learnt beside the main one, by name; those that only aid it are left out."""
+    """Returns the models that were learnt beside the main one, by name, such as ELECTRA's generator.
+
+    Those that only aid it are left out.
+    """
     left = (MAIN_MODEL, *objective.frozen_models, *objective.auxiliary_models)
     return {name: model for name, model in models.items() if name not in left}
 
@@ -260,10 +260,8 @@ def load_further_models(
         values = {name: vocabulary.adapt(name, value) for name, value in values.items()}
     unfit = [name for name in needed if name not in values or [*values[name].shape] != variables[name].shape.as_list()]
     if unfit and complete_for is not None:
-        raise InputError(
-            f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {unfit[0]}, or "
-            "has it in another size, which can't be used untrained; check `output_dir`, or pass `do_train`"
-        )
+        what = f"lacks {unfit[0]}, or has it in another size, which can't be used untrained"
+        raise _unfit(complete_for, f"`init_checkpoint={init_checkpoint}` {what}; check `output_dir`")
     if unfit:
         why = "is not in it" if not values else "in it has another size or lacks a part"
         return f"initial checkpoint: the {models} {why}, and so begins at random"

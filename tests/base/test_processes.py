@@ -1,5 +1,6 @@
-"""A process that is killed takes those that it started with it."""
+"""A process that is killed takes those that it started with it; and what is known of the processor."""
 
+import io
 import os
 import pathlib
 import signal
@@ -8,6 +9,8 @@ import sys
 import time
 
 import pytest
+
+from albert_tf.base.processes import computes_in_bfloat16, num_usable_cores
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # A step that never comes to the compiler: its process tells its number and sleeps.
@@ -64,3 +67,28 @@ def is_running(pid):
     except OSError:
         return False
     return state != "Z"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system doesn't tell which cores may be used")
+def test_cores_that_may_not_be_used_do_not_count():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [min(allowed)])
+        assert num_usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert num_usable_cores() == len(allowed)
+
+
+@pytest.mark.parametrize(("flags", "expected"), [("avx2 avx512f amx_bf16", True), ("avx2 avx512f", False)])
+def test_products_in_bfloat16_are_told_by_the_processors_flags(monkeypatch, flags, expected):
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(f"model name\t: A\nflags\t\t: {flags}\n"))
+    assert computes_in_bfloat16() is expected
+
+
+def test_nothing_is_claimed_of_a_system_that_does_not_tell(monkeypatch):
+    def fail(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", fail)
+    assert computes_in_bfloat16() is None
