@@ -53,7 +53,7 @@ class CorpusFile:
     """One file of a corpus, to be read once; of a text line that is longer than a block, each part is judged by itself.
 
     Attributes:
-        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
+        counts: "bytes" (of text, decompressed), "bad_lines" and "long_lines" so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
         stored: The file as it is stored; its `start` covers the lines so far, and the whole file after the last one.
         is_text: Whether blank lines end documents.
@@ -100,7 +100,7 @@ class CorpusFile:
 
     def _blocks(self):
         for block in read_blocks(self.stored, self._path):
-            self.counts["num_bytes"] += len(block)
+            self.counts["bytes"] += len(block)
             self.position = self.stored.tell()
             yield block
 
@@ -120,7 +120,7 @@ class CorpusFile:
                 yield self._cut_long_lines(list(map(str.strip, lines)))
             else:
                 if begins_line:
-                    self.counts["num_long_lines"] += 1
+                    self.counts["long_lines"] += 1
                     long_line = LongLine()
                 yield long_line.add("".join(lines), ends_line)
             number += num_ends + ends_line
@@ -180,7 +180,7 @@ class CorpusFile:
     def _read_table(self):
         self.read_whole()
         for number, (text, position) in enumerate(tables.read_texts(self._path, self._text_field), start=1):
-            self.counts["num_bytes"] += len(text or b"")
+            self.counts["bytes"] += len(text or b"")
             self.position = position
             yield self._cut_long_lines(self.parsed(self._parse_row, text, "row", number))
 
@@ -206,7 +206,7 @@ class CorpusFile:
         return []
 
     def _count_bad_line(self, error, unit, number):
-        self.counts["num_bad_lines"] += 1
+        self.counts["bad_lines"] += 1
         self._num_bad += 1
         self._first_bad = self._first_bad or f"{self._path}, {unit} {number}: {error}"
         if self._on_bad_text == "fail":
@@ -222,7 +222,7 @@ class CorpusFile:
     def _cut_long_lines(self, lines):
         if max(map(len, lines), default=0) <= MAX_CHARACTERS_PER_LINE:
             return lines
-        self.counts["num_long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
+        self.counts["long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
         return [piece for line in lines for piece in cut_line(line)]
 
 

@@ -52,7 +52,7 @@ class PairFile(CorpusFile):
             for row in table:
                 self.position = row.position
                 pair = self.parsed(self._parse_pair, (row, table.place(row.number)), table.unit, row.number)
-                self.counts["num_bytes"] += sum(len(text.encode()) for text in pair)
+                self.counts["bytes"] += sum(len(text.encode()) for text in pair)
                 yield pair
         except BadCorpusError:
             raise
@@ -109,8 +109,7 @@ def refuse_tables(paths: list[str]) -> None:
     for path in paths:
         if _is_table(path):
             raise InputError(
-                f"{path} is a table, whose columns are a text and its translation for `objective=translation`; "
-                "other objectives need text, JSON lines or Parquet"
+                f"{path} is a table, as `objective=translation` takes; others need text, JSON lines or Parquet"
             )
 
 
@@ -120,8 +119,7 @@ def refuse_pairs(paths: list[str], languages: list[str]) -> None:
     found += [f"{source} is a table of pairs" for source in languages if JOIN in source]
     if found:
         raise InputError(
-            f"{found[0]}, but only text is read here; write each language into a file of its own, or a column of JSON "
-            "lines or Parquet, which `text_field` names"
+            f"{found[0]}, but only text is read here; write each language into a file, or a column (`text_field`)"
         )
 
 
@@ -138,8 +136,7 @@ def _columns_of(path):
         columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
     if len(columns) != 2:
         raise InputError(
-            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with "
-            f"`languages`, such as korean{JOIN}english"
+            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with `languages`"
         )
     if any(len(name.split()) > 1 for name in columns):
         raise InputError(

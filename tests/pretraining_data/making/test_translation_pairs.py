@@ -148,13 +148,13 @@ def test_bad_rows_are_named_or_counted(create, refuses, read_manifest, workspace
         ({"languages": "a+b+c"}, "'a+b+c' is neither a language nor two of them, as in korean+english"),
         (
             {"objective": "roberta"},
-            "pairs.tsv is a table, whose columns are a text and its translation for --objective",
+            "pairs.tsv is a table, as --objective=translation takes; others need text",
         ),
         (
             {"objective": "roberta", "languages": "korean+english"},
             "korean+english is a table of pairs, which only --objective=translation takes; leave it out",
         ),
-        ({"languages": "korean"}, "pairs.tsv is a table, whose columns are a text"),
+        ({"languages": "korean"}, "pairs.tsv is a table, as --objective=translation takes"),
         ({"max_seq_length": 8, "max_predictions_per_seq": 2}, "no pair fits an example"),
     ],
 )
