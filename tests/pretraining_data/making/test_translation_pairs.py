@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.making.source_files import SourceReader
 from albert_tf.pretraining_data.packing import Text
 from albert_tf.pretraining_data.packing.full_sentences import TranslationPairs
 from albert_tf.pretraining_data.shards import find_shards
@@ -138,6 +140,16 @@ def test_bad_rows_are_named_or_counted(create, refuses, read_manifest, workspace
     manifest = read_manifest()
     assert (manifest["bad_lines"], manifest["documents"]) == (2, 29)
     assert manifest["empty_pairs"] + manifest["bad_lines"] >= 2
+
+
+def test_table_is_judged_by_all_of_its_rows(tmp_path):
+    bad, good = [("가", " ")] * 1001, [("가", "a")] * 1002
+    reader = SourceReader([str(write_table(tmp_path / "pairs.tsv", [*bad, *good]))], "skip", sources=["korean+english"])
+    (chunk,) = reader.chunks(0)
+    assert (len(chunk.documents), chunk.counts["bad_lines"]) == (1002, 1001)
+    path = write_table(tmp_path / "bad.tsv", [*bad, *good[1:], *bad[:1]])
+    with pytest.raises(InputError, match=r"bad.tsv, line 2: .* \(1,002 of 2,003 rows are bad, which is too much for"):
+        list(SourceReader([str(path)], "skip", sources=["korean+english"]).chunks(0))
 
 
 @pytest.mark.parametrize(
