@@ -48,15 +48,9 @@ def sampling_shares(sizes: list[int], exponent: float) -> list[float]:
 
     Conneau and Lample (2019), section 3.1. Sizes are in pieces. Raises InputError if the exponent is not from 0 to 1.
     """
-    if exponent < 0:
+    if not 0 <= exponent <= 1:  # nor NaN
         raise InputError(
-            f"`language_exponent={exponent:g}` is below 0, so that the less text a language has, the more it "
-            "would be drawn; use a value from 0 (all languages alike) to 1 (by their amount of text)"
-        )
-    if not exponent <= 1:  # nor NaN
-        raise InputError(
-            f"`language_exponent={exponent:g}` is above 1, so that the more text a language has, the more it would be "
-            "drawn beyond its share; use a value from 0 (all languages alike) to 1 (by their amount of text)"
+            f"`language_exponent={exponent:g}` must be from 0 (all languages alike) to 1 (by their amount of text)"
         )
     powers = [(size / sum(sizes)) ** exponent for size in sizes]
     return [power / sum(powers) for power in powers]

@@ -112,8 +112,7 @@ def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
     unit = options.pop(_REPLACEMENT_UNIT, _PIECE)
     if unit != _PIECE:
         raise InputError(
-            f"{source} says {_REPLACEMENT_UNIT}={shorten(unit)}, and this version of albert_tf draws for each masked "
-            "piece alone what replaces it; make the shards anew"
+            f"{source} says {_REPLACEMENT_UNIT}={shorten(unit)}, but each piece is replaced alone; make the shards anew"
         )
     try:
         return MaskingOptions(options.pop("max_predictions_per_seq"), **options, tokens=None) if options else None

@@ -99,19 +99,10 @@ def find_shards(
 ) -> ShardSet:
     """Finds shards and checks that they, the flags and the model go together.
 
-    Args:
-        input_file: Paths or globs of training shards; held-out shards of the manifest are left out.
-        config: The model.
-        held_out_file: Paths or globs of evaluation shards; none for those that the manifest names.
-        max_seq_length: Value of the flag, None if it was not given.
-        max_predictions_per_seq: Value of the flag, None if it was not given.
-        on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
-            also reads all of them through, compares their SHA-256, and leaves out damaged training shards; evaluation
-            is on all shards or none.
-        flag_prefix: Stands before input_file and held_out_file in the names of the flags, for messages.
-
-    Raises:
-        InputError: Something is missing, damaged or doesn't fit, named with flag and file.
+    Files are paths or globs; held-out shards of the manifest are left out of `input_file`, and are the default of
+    `held_out_file`. Of damaged shards "fail" compares the sizes with the manifest, and refuses them; "skip" also reads
+    all of them through, compares their SHA-256, and leaves out damaged training shards; evaluation is on all shards or
+    none. The prefix stands before input_file and held_out_file in messages.
     """
     _refuse_unfinished_build([*input_file, *(held_out_file or [])])
     train_paths = match_files(input_file, f"{flag_prefix}input_file")
@@ -148,8 +139,7 @@ def find_shards(
         is_static = not paths or records.is_static(paths[0])
         if not is_static and tokenizer is None:
             raise InputError(
-                f"{paths[0]} is not masked yet, and masking it needs tokenizer.json and vocab.txt or "
-                "spiece.model in its folder"
+                f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model beside it"
             )
         features = features_of(packing, folder.manifest.get("options", {}).get("sources", ()))
         return InputOptions(max_seq_length, max_predictions_per_seq, is_static, features)
@@ -215,8 +205,7 @@ class _Folder:
         tokenizer = load_tokenizer(self.path)
         if self.manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
             raise InputError(
-                f"{path} is not the tokenizer that the shards were made with; put theirs back, or run "
-                "create_pretraining_data.py again"
+                f"{path} is not the tokenizer that the shards were made with; put theirs back, or make them again"
             )
         config.check_vocabulary(tokenizer.vocabulary)
         return tokenizer
@@ -250,10 +239,7 @@ class _Folder:
         present = set(tf.io.gfile.listdir(self.path or "."))
         missing = [path for path in self.shards(TRAIN) if os.path.basename(path) not in present]
         if missing:
-            raise InputError(
-                f"{missing[0]} is missing, but {self.manifest_path} lists it; copy it there, or run "
-                "create_pretraining_data.py again"
-            )
+            raise InputError(f"{missing[0]} is missing, but {self.manifest_path} lists it; copy or make it again")
 
     def find_damage(self, paths, reads_through):
         """Returns the shards that are not those of the manifest, or can't be read through, and what is wrong.

@@ -110,8 +110,7 @@ class ShardReader:
             ) from error
         except tf.errors.InvalidArgumentError as error:
             raise InputError(
-                f"{self.path}: a record after number {count:,} has other features or lengths than the first; "
-                "run create_pretraining_data.py again"
+                f"{self.path}: a record after number {count:,} has other features than the first; make it again"
             ) from error
 
     def _check_ids(self, features, count):
@@ -143,8 +142,7 @@ def _load_tokenizer(folder, manifest):
     made_with = {name: value for name, value in manifest.get("tokenizer", {}).items() if name.endswith("_sha256")}
     if not made_with.items() <= tokenizer.to_dict().items():
         raise InputError(
-            f"{tokenizer.vocabulary.source} is not the vocabulary that the shards beside it were made with; put theirs "
-            "back, or run create_pretraining_data.py again"
+            f"{tokenizer.vocabulary.source} is not the shards' vocabulary; put theirs back, or make the shards again"
         )
     return tokenizer
 

@@ -71,15 +71,8 @@ def _belong_together(left, right):
     )
 
 
-# Errors in the content of a corpus.
-
-
 class BadCorpusError(InputError):
     """The content of the corpus can't be used; reading it again gives the same error, unlike other `InputError`s."""
-
-
-class BadLineError(ValueError):
-    """A line or row can't be read; the message says why and what to do."""
 
 
 BYTES_PER_BLOCK = 1 << 18

@@ -3,6 +3,7 @@
 At most one chunk is in memory, however large a file, document or line is; for JSON lines and tables, one document.
 """
 
+import collections
 import collections.abc
 import dataclasses
 import hashlib
@@ -19,8 +20,6 @@ from albert_tf.reading.tables import TRAIN_SPLIT, is_saved, saved_splits
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
 CHARACTERS_PER_CHUNK = 1 << 20
-
-_COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
 
 # A text file with this many lines should have a blank one.
 _LINES_OF_UNDIVIDED_FILE = 1000
@@ -39,10 +38,10 @@ class Chunk:
     documents: list[list[str]]  # the lines of each document, without the spaces at their ends, none empty
     continues: bool  # whether the first document continues one that filled the previous chunk
     num_bytes: int  # size of the text that was read for it, decompressed
-    num_bad_lines: int  # how many lines or rows were skipped or mended
-    num_long_lines: int  # how many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters
-    num_long_documents: int  # how many documents were cut; counted where their second part is
-    num_undivided_files: int  # 1 at the end of a text file with many lines and no blank one
+    # "bad_lines" or rows, that were skipped or mended; "long_lines", that were cut, having more than
+    # `MAX_CHARACTERS_PER_LINE` characters; "long_documents", that were cut, counted where their second part is;
+    # "undivided_files", 1 at the end of a text file with many lines and no blank one.
+    counts: collections.Counter[str]
     file_position: int  # how many bytes of the file, as it is stored, were read so far
     file_start: FileStart  # what of the file this chunk and those before come from, all of it in the last one
 
@@ -60,15 +59,14 @@ def chunks_of(file: CorpusFile, file_index: int) -> collections.abc.Iterator[Chu
     num_documents = num_lines = 0
 
     def chunk():
-        counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
-        return Chunk(
-            file_index, index, documents, continues, **counts, file_position=file.position, file_start=file.stored.start
-        )
+        counts, file.counts = file.counts, collections.Counter()
+        places = file.position, file.stored.start
+        return Chunk(file_index, index, documents, continues, counts.pop("bytes", 0), counts, *places)
 
     for document, part in _document_parts(file.batches()):
         if not documents:
             continues = part > 0
-        file.counts["num_long_documents"] += part == 1
+        file.counts["long_documents"] += part == 1
         documents.append(document)
         num_documents += part == 0
         num_lines += len(document)
@@ -76,9 +74,8 @@ def chunks_of(file: CorpusFile, file_index: int) -> collections.abc.Iterator[Chu
         if num_characters >= CHARACTERS_PER_CHUNK:
             yield chunk()
             index, documents, num_characters, continues = index + 1, [], 0, False
-    file.counts["num_undivided_files"] = int(
-        file.is_text and num_documents == 1 and num_lines >= _LINES_OF_UNDIVIDED_FILE
-    )
+    is_undivided = file.is_text and num_documents == 1 and num_lines >= _LINES_OF_UNDIVIDED_FILE
+    file.counts["undivided_files"] = int(is_undivided)
     yield chunk()
 
 
@@ -192,8 +189,8 @@ class CorpusReader:
         for path, size in zip(self.paths, sizes):
             file = CorpusFile(path, self.text_field, self.on_bad_text)
             for lines in itertools.chain(file.batches(), [[""]]):
-                self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
-                self.num_bytes += file.counts.pop("num_bytes", 0)
+                self.num_bad_lines += file.counts.pop("bad_lines", 0)
+                self.num_bytes += file.counts.pop("bytes", 0)
                 self.share_read = (num_read + file.position) / max(sum(sizes), 1)
                 yield from lines
             num_read += size

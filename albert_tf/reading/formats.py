@@ -18,7 +18,6 @@ from albert_tf.reading.blocks import (
     BYTES_PER_BLOCK,
     MAX_CHARACTERS_PER_LINE,
     BadCorpusError,
-    BadLineError,
     HashedFile,
     LongLine,
     cut_line,
@@ -46,28 +45,34 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+class BadLineError(ValueError):
+    """A line or row can't be read; the message says why and what to do."""
+
+
 class CorpusFile:
     """One file of a corpus, to be read once; of a text line that is longer than a block, each part is judged by itself.
 
     Attributes:
-        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
+        counts: "bytes" (of text, decompressed), "bad_lines" and "long_lines" so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
         stored: The file as it is stored; its `start` covers the lines so far, and the whole file after the last one.
+        is_text: Whether blank lines end documents.
     """
+
+    # What else to do with a bad line or row than to correct it; how many bad ones make a file look hopeless before its
+    # end, and how they are told.
+    remedies = "`on_bad_text=skip` to leave such {}s out or `on_bad_text=replace` to mend them where that is possible"
+    bad_so_far, are_bad = _BAD_LINES_SO_FAR, "are bad so far"
 
     def __init__(self, path: str, text_field: str, on_bad_text: str):
         self._path, self._text_field, self._on_bad_text = path, text_field, on_bad_text
-        self.counts = collections.Counter()
-        self.position = 0
-        self.stored = None
+        self._is_table = path.endswith(tables.TABLE_ENDINGS)
+        self._is_json_lines = path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
+        self.is_text = not self._is_table and not self._is_json_lines
+        self.counts, self.position, self.stored = collections.Counter(), 0, None
         self._num_good = self._num_bad = 0
         self._first_bad = None
         self._fields_found = set()
-
-    @property
-    def is_text(self) -> bool:
-        """Whether blank lines end documents."""
-        return not self._path.endswith(tables.TABLE_ENDINGS) and not self._is_json_lines
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
@@ -75,28 +80,27 @@ class CorpusFile:
         Lines of more than `MAX_CHARACTERS_PER_LINE` characters come in pieces. Errors are those of
         `CorpusReader.lines`, and BadCorpusError where most lines are bad.
         """
-        for lines in self._batches():
-            self._refuse_mostly_bad(_BAD_LINES_SO_FAR)
-            yield lines
-        self._refuse_mostly_bad(_BAD_LINES_OF_FILE)
-
-    @property
-    def _is_json_lines(self):
-        return self._path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
-
-    def _batches(self):
         with reading(self._path) as file:
             self.stored = HashedFile(file)
-            if self._path.endswith(tables.TABLE_ENDINGS):
-                yield from self._read_table()
-            elif self._is_json_lines:
-                yield from self._read_json_lines(self._blocks())
-            else:
-                yield from self._read_text(self._blocks())
+            for lines in self.read():
+                self._refuse_mostly_bad(self.bad_so_far)
+                yield lines
+        self._refuse_mostly_bad(_BAD_LINES_OF_FILE)
+
+    def read(self) -> collections.abc.Iterator[list[str]]:
+        """Yields what `batches` does, of the open file, and counts bad lines or refuses the first."""
+        if self._is_table:
+            return self._read_table()
+        return (self._read_json_lines if self._is_json_lines else self._read_text)(self._blocks())
+
+    def read_whole(self) -> None:
+        """Reads all that is stored: in a table, any row may lie anywhere."""
+        while self.stored.read(BYTES_PER_BLOCK):
+            pass
 
     def _blocks(self):
         for block in read_blocks(self.stored, self._path):
-            self.counts["num_bytes"] += len(block)
+            self.counts["bytes"] += len(block)
             self.position = self.stored.tell()
             yield block
 
@@ -116,7 +120,7 @@ class CorpusFile:
                 yield self._cut_long_lines(list(map(str.strip, lines)))
             else:
                 if begins_line:
-                    self.counts["num_long_lines"] += 1
+                    self.counts["long_lines"] += 1
                     long_line = LongLine()
                 yield long_line.add("".join(lines), ends_line)
             number += num_ends + ends_line
@@ -124,7 +128,7 @@ class CorpusFile:
     def _decode_each_line(self, content, number):
         lines = []
         for line in content.split(b"\n"):
-            lines += self._try(lambda line, errors: [_decode(line, errors)], line, "line", number)
+            lines += self.parsed(lambda line, errors: [_decode(line, errors)], line, "line", number)
             number += 1
         return lines
 
@@ -135,7 +139,7 @@ class CorpusFile:
                 end = 0
                 for line in _NOT_BLANK.finditer(content):
                     number += content.count(b"\n", end, line.start())
-                    yield self._cut_long_lines(self._try(self._parse_json, line[0], "line", number))
+                    yield self._cut_long_lines(self.parsed(self._parse_json, line[0], "line", number))
                     end = line.end()
                 number += content.count(b"\n", end)
             elif begins_line:
@@ -174,12 +178,11 @@ class CorpusFile:
                 raise BadCorpusError(f'{self._path}: no object has a "{name}"; name the fields with `text_field`')
 
     def _read_table(self):
-        while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
-            pass
+        self.read_whole()
         for number, (text, position) in enumerate(tables.read_texts(self._path, self._text_field), start=1):
-            self.counts["num_bytes"] += len(text or b"")
+            self.counts["bytes"] += len(text or b"")
             self.position = position
-            yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
+            yield self._cut_long_lines(self.parsed(self._parse_row, text, "row", number))
 
     def _parse_row(self, text, errors):
         if text is None:
@@ -188,7 +191,7 @@ class CorpusFile:
             raise _too_long()
         return _lines_of_document(_decode(text, errors))
 
-    def _try(self, parse, content, unit, number):
+    def parsed(self, parse, content, unit, number):
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
         try:
             lines = parse(content, "strict")
@@ -203,26 +206,23 @@ class CorpusFile:
         return []
 
     def _count_bad_line(self, error, unit, number):
-        self.counts["num_bad_lines"] += 1
+        self.counts["bad_lines"] += 1
         self._num_bad += 1
         self._first_bad = self._first_bad or f"{self._path}, {unit} {number}: {error}"
         if self._on_bad_text == "fail":
-            raise BadCorpusError(
-                f"{self._first_bad}, or pass `on_bad_text=skip` to leave such {unit}s out or `on_bad_text=replace` to "
-                "mend them where that is possible"
-            ) from error
+            raise BadCorpusError(f"{self._first_bad}, or pass {self.remedies.format(unit)}") from error
 
     def _refuse_mostly_bad(self, num_bad):
         if self._num_bad >= num_bad and self._num_bad > self._num_good:
             raise BadCorpusError(
-                f"{self._first_bad} ({self._num_bad:,} of {self._num_bad + self._num_good:,} are bad so far, which is "
+                f"{self._first_bad} ({self._num_bad:,} of {self._num_bad + self._num_good:,} {self.are_bad}, which is "
                 f"too much for `on_bad_text={self._on_bad_text}`)"
             )
 
     def _cut_long_lines(self, lines):
         if max(map(len, lines), default=0) <= MAX_CHARACTERS_PER_LINE:
             return lines
-        self.counts["num_long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
+        self.counts["long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
         return [piece for line in lines for piece in cut_line(line)]
 
 

@@ -72,6 +72,21 @@ class Row(typing.NamedTuple):
     position: int = 0  # about how many bytes of the file, as it is stored, were read by then
 
 
+class Place(typing.NamedTuple):
+    """Where a row stands, as sentences name it."""
+
+    path: str
+    unit: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.unit} {self.number}"
+
+
+def refuse(message: str) -> typing.NoReturn:
+    raise InputError(message)
+
+
 class RowFile(collections.abc.Iterable[Row]):
     """The rows of a file, read anew whenever it is iterated over; a gzip file if its name ends in .gz.
 
@@ -91,30 +106,53 @@ class RowFile(collections.abc.Iterable[Row]):
         self.path, self.columns, self.unit = path, columns, "line"  # what `Row.number` counts: "line" or "row"
         self.label_names: dict[str, tuple[str, ...]] = {}
         ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
-        self._has_header = columns is None
+        # `_read` yields rows as the file has them, and `_parse` returns the values of one.
         if is_text:
-            self.form, self._read = "lines of text", self._texts
+            self.form, self._read, self._parse = "lines of text", self._texts, str
         elif ending in TABLE_ENDINGS and not is_json:
-            self._read, self.unit = self._typed_rows, "row"
+            self._read, self._parse, self.unit = self._typed_rows, self._with_label_names, "row"
             with open_table(path) as table:
                 self.form, self.columns = table.form, tuple(table.schema.names)
                 self.label_names = label_names(table, path)
         elif is_json or ending in JSON_ENDINGS:
-            is_list = next((line.content for line in read_lines(path) if line.content.strip()), b"").startswith(b"[")
-            self.form, self._read = ("a list of JSON", self._json_list) if is_list else ("JSON lines", self._json_lines)
-            self.unit = "row" if is_list else "line"
+            self.form, self._read, self._parse = "JSON lines", self._json_lines, _parse_json
+            if next((line.content for line in read_lines(path) if line.content.strip()), b"").startswith(b"["):
+                self.form, self._read, self._parse, self.unit = "a list of JSON", self._json_list, _flatten, "row"
         else:
             is_csv = ending == ".csv"
             self.form = "comma-separated" if is_csv else "tab-separated"
-            self._read, self._split = self._table_rows, self._csv_lines if is_csv else self._tsv_lines
-            if columns is None:
+            self._read, self._parse = self._table_rows, self._by_column
+            self._split = self._csv_lines if is_csv else self._tsv_lines
+            self._has_header = columns is None
+            if self._has_header:
                 self._read_header(is_csv)
 
     def __iter__(self) -> collections.abc.Iterator[Row]:
-        return self._read()
+        for row in self._read():
+            if row.error is None:
+                try:
+                    row = row._replace(values=self._parse(row.values))
+                except InputError as error:
+                    row = row._replace(values=None, error=f"{self.place(row.number)}: {error}")
+            yield row
 
-    def place(self, number: int) -> str:
-        return f"{self.path}, {self.unit} {number}"
+    def records(
+        self, on_bad: collections.abc.Callable[[str], None] = refuse, skips_empty_lines: bool = False
+    ) -> collections.abc.Iterator[tuple[Place, dict[str, typing.Any]]]:
+        """Yields the place and the values, by column, of each row; `on_bad` is given a sentence on each without any.
+
+        An empty line between JSON lines may be taken to say nothing.
+        """
+        for row in self:
+            if row.error and skips_empty_lines and self.columns is None and not row.content.strip():
+                continue
+            if row.error or not isinstance(row.values, dict):
+                on_bad(row.error or f"{self.place(row.number)}: not a JSON object")
+            else:
+                yield self.place(row.number), row.values
+
+    def place(self, number: int) -> Place:
+        return Place(self.path, self.unit, number)
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
         """Raises InputError, which ends with `how` to name others, unless wanted columns are there, each once."""
@@ -123,9 +161,6 @@ class RowFile(collections.abc.Iterable[Row]):
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {listed(found)}; {how}")
             if found.count(name) > 1:
                 raise InputError(f"{self.path}, line 1: two columns are called {name}; give each a different name")
-
-    def _bad_row(self, number, what, content, position):
-        return Row(number, None, f"{self.place(number)}: {what}", content, position)
 
     def _texts(self):
         for line in read_lines(self.path):
@@ -143,17 +178,13 @@ class RowFile(collections.abc.Iterable[Row]):
         if header.error:
             raise InputError(header.error)
         self.columns = tuple(header.values)
-        if is_csv:
-            self._check_separator()
-
-    def _check_separator(self):
-        """Refuses a CSV file with other separators than commas, before its rows look like bad ones."""
-        if len(self.columns) == 1 and "\t" in self.columns[0]:
+        # Other separators than commas are named before the rows look like bad ones.
+        if is_csv and len(self.columns) == 1 and "\t" in self.columns[0]:
             raise InputError(
                 f"{self.path}, line 1: the columns are separated by tabs, not commas; give the file a name that "
                 "ends in .tsv, and pass `task_name=tsv`"
             )
-        if len(self.columns) == 1 and ";" in self.columns[0]:
+        if is_csv and len(self.columns) == 1 and ";" in self.columns[0]:
             raise InputError(
                 f"{self.path}, line 1: the columns are separated by semicolons, not commas; write the file with commas"
             )
@@ -163,18 +194,13 @@ class RowFile(collections.abc.Iterable[Row]):
         if self._has_header:
             next(lines, None)
         # Where the text is all there is, an empty line may be one.
-        rows = _without_empty_end(lines, lambda row: row.values == [""]) if len(self.columns) > 1 else lines
-        yield from map(self._named, rows)
+        return _without_empty_end(lines, lambda row: row.values == [""]) if len(self.columns) > 1 else lines
 
-    def _named(self, row):
-        if row.error:
-            return row
-        if len(row.values) != len(self.columns):
+    def _by_column(self, values):
+        if len(values) != len(self.columns):
             owner = "the header has" if self._has_header else "there should be"
-            return self._bad_row(
-                row.number, f"{len(row.values)} columns, but {owner} {len(self.columns)}", row.content, row.position
-            )
-        return row._replace(values=dict(zip(self.columns, row.values)))
+            raise InputError(f"{len(values)} columns, but {owner} {len(self.columns)}")
+        return dict(zip(self.columns, values))
 
     def _tsv_lines(self):
         for row in self._texts():
@@ -198,37 +224,20 @@ class RowFile(collections.abc.Iterable[Row]):
                 yield decode(self.path, line) + "\n"
 
         reader = csv.reader(texts(), strict=True)
-        while True:
-            try:
-                values = next(reader, None)
-            except csv.Error as error:
-                raise InputError(f"{self.path}, line {reader.line_num}: not CSV ({error}); correct it") from error
-            if values is None:
-                return
-            content = b"\n".join(line.content for line in taken)
-            yield Row(reader.line_num, values or [""], None, content, taken[-1].position)
-            taken.clear()
-            num_bytes = 0
+        try:
+            for values in reader:
+                content = b"\n".join(line.content for line in taken)
+                yield Row(reader.line_num, values or [""], None, content, taken[-1].position)
+                taken.clear()
+                num_bytes = 0
+        except csv.Error as error:
+            raise InputError(f"{self.path}, line {reader.line_num}: not CSV ({error}); correct it") from error
 
     # JSON.
 
     def _json_lines(self):
-        def is_empty(row):
-            return row.error is None and not row.values.strip()
-
-        for row in _without_empty_end(self._texts(), is_empty):
-            if is_empty(row):
-                yield self._bad_row(row.number, "an empty line, not JSON", b"", row.position)
-            else:
-                yield row if row.error else self._parse_json(row)
-
-    def _parse_json(self, row):
-        try:
-            return row._replace(values=_flatten(load_json(row.values)))
-        except json.JSONDecodeError as error:
-            return self._bad_row(row.number, f"not JSON ({error.msg})", row.content, row.position)
-        except InputError as error:
-            return self._bad_row(row.number, str(error), row.content, row.position)
+        for row in _without_empty_end(self._texts(), lambda row: row.error is None and not row.values.strip()):
+            yield row if row.error or row.values.strip() else row._replace(content=b"")
 
     def _json_list(self):
         lines = list(read_lines(self.path))
@@ -238,10 +247,7 @@ class RowFile(collections.abc.Iterable[Row]):
             raise InputError(f"{self.path}, line {error.lineno}: not JSON ({error.msg}); correct it") from error
         for number, value in enumerate(found, start=1):
             content = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            try:
-                yield Row(number, _flatten(value), None, content, lines[-1].position)
-            except InputError as error:
-                yield self._bad_row(number, str(error), content, lines[-1].position)
+            yield Row(number, value, None, content, lines[-1].position)
 
     # Parquet, and what datasets has saved.
 
@@ -255,13 +261,20 @@ class RowFile(collections.abc.Iterable[Row]):
                     raise InputError(f"can't read {self.path}: {first_line(error)}") from error
                 for values in rows:
                     number += 1
-                    content = repr(values).encode("utf-8", "surrogatepass")
-                    try:
-                        for column, names in self.label_names.items():
-                            values[column] = _label_name(column, values.get(column), names)
-                        yield Row(number, _flatten(values), None, content, position)
-                    except InputError as error:
-                        yield self._bad_row(number, str(error), content, position)
+                    yield Row(number, values, None, repr(values).encode("utf-8", "surrogatepass"), position)
+
+    def _with_label_names(self, values):
+        names = {column: _label_name(column, values.get(column), names) for column, names in self.label_names.items()}
+        return _flatten(values | names)
+
+
+def _parse_json(text):
+    if not text.strip():
+        raise InputError("an empty line, not JSON")
+    try:
+        return _flatten(load_json(text))
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON ({error.msg})") from error
 
 
 def _without_empty_end(rows, is_empty):

@@ -316,14 +316,10 @@ def draw_examples(
 
 def _read(path, text_field, label_field):
     file = RowFile(path)
-    for row in file:
-        if row.error:
-            raise InputError(row.error)
-        if not isinstance(row.values, dict):
-            raise InputError(f"{file.place(row.number)}: not a JSON object")
-        columns = columns_of(text_field, row.values)
-        file.check_columns([*columns, label_field], tuple(row.values), _NAME_COLUMNS)
+    for place, values in file.records():
+        columns = columns_of(text_field, values)
+        file.check_columns([*columns, label_field], tuple(values), _NAME_COLUMNS)
         try:
-            yield joined_text(row.values, columns), one_value(row.values, label_field)
+            yield joined_text(values, columns), one_value(values, label_field)
         except InputError as error:
-            raise InputError(f"{file.place(row.number)}: {error}") from error
+            raise InputError(f"{place}: {error}") from error

@@ -111,7 +111,7 @@ def test_model_of_one_language_begins_one_of_two(pretrain, on_languages, checkpo
 def test_what_does_not_go_together_is_one_sentence(pretrain, on_languages, shards, config_file, tmp_path):
     of_one = {"input_file": shards / "train.tfrecord"}
     for changes, message in (
-        ({"language_exponent": -0.5}, "--language_exponent=-0.5 is below 0, so that the less text a language has"),
+        ({"language_exponent": -0.5}, "--language_exponent=-0.5 must be from 0 (all languages alike) to 1"),
         (
             {**of_one, "albert_config_file": config_file},
             "--language_exponent: the data don't declare more than one language",

@@ -36,10 +36,10 @@ def test_shares_are_those_of_the_formula():
     for exponent in (0.0, 0.3, 0.5, 0.7, 1.0):
         powers = np.array([0.8, 0.15, 0.05]) ** exponent
         assert sampling_shares([800, 150, 50], exponent) == pytest.approx((powers / powers.sum()).tolist())
-    with pytest.raises(InputError, match="`language_exponent=-1` is below 0, so that the less text a language"):
+    with pytest.raises(InputError, match="`language_exponent=-1` must be from 0 \\(all languages alike\\) to 1"):
         sampling_shares([1, 2], -1)
     for exponent in (1.5, 1e9, float("nan")):
-        with pytest.raises(InputError, match=r"`language_exponent=.*` is above 1, .*; use a value from 0 .* to 1"):
+        with pytest.raises(InputError, match=r"`language_exponent=.*` must be from 0 .* to 1"):
             sampling_shares([1, 2], exponent)
 
 

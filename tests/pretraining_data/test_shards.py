@@ -53,7 +53,7 @@ def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edi
 def test_pieces_were_replaced_one_by_one(find, folder, edit_manifest):
     assert read_manifest(str(folder / "manifest.json"))["options"]["masking_options"]["replacement_unit"] == "piece"
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(replacement_unit="span"))
-    refuses("manifest.json says replacement_unit=span, and this version", find, folder / "train*")
+    refuses("manifest.json says replacement_unit=span, but each piece", find, folder / "train*")
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].pop("replacement_unit"))
     assert find(folder / "train*").masking.max_predictions_per_seq == 5
 
@@ -226,7 +226,7 @@ def test_held_out_shards_of_another_length_are_refused(find, folder, build_shard
 
 def test_unmasked_shards_without_their_tokenizer_are_refused(find, folder):
     (folder / "tokenizer.json").unlink()
-    refuses("is not masked yet, and masking it needs tokenizer.json and vocab.txt", find, folder / "train*")
+    refuses("is not masked yet, which needs tokenizer.json and vocab.txt", find, folder / "train*")
 
 
 def test_tokenizer_that_did_not_make_the_shards_is_refused(find, folder, tiny_tokenizer):

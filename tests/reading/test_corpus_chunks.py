@@ -1,5 +1,6 @@
 """Chunks hold every document once, are of bounded size, and depend on nothing but the file's content."""
 
+import collections
 import gzip
 import hashlib
 import itertools
@@ -61,7 +62,7 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
             assert characters(chunk.documents) >= limit
             # Only what fills a chunk by itself is cut.
             assert not following.continues or characters(chunk.documents[-1:]) >= limit
-    assert sum(chunk.num_long_documents for chunk in chunks) == sum(
+    assert sum(chunk.counts["long_documents"] for chunk in chunks) == sum(
         characters([document[:-1]]) >= limit for document in documents
     )
 
@@ -107,14 +108,15 @@ def test_what_follows_the_last_document_is_counted_too(write):
     first, last = read_chunks(write(content), 5, on_bad_text="skip")
     assert first.documents == [document]
     whole = (len(content), hashlib.sha256(content).hexdigest())
-    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content), whole)
+    counts = collections.Counter(bad_lines=1, undivided_files=1)
+    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, counts, len(content), whole)
 
 
 def test_bad_lines_are_counted_once(write):
     lines = [b"\xff" if number % 1000 == 0 else "좋은 줄".encode() for number in range(400_000)]
     path = write(b"\n".join(lines))
     chunks = list(read_chunks(path, on_bad_text="skip"))
-    assert len(chunks) > 1 and sum(chunk.num_bad_lines for chunk in chunks) == 400
+    assert len(chunks) > 1 and sum(chunk.counts["bad_lines"] for chunk in chunks) == 400
     assert sum(characters(chunk.documents) for chunk in chunks) == 4 * 399_600
     with pytest.raises(InputError, match=f"{path}, line 1: not valid UTF-8"):
         next(read_chunks(path))
@@ -138,8 +140,8 @@ def test_sentence_of_any_length_never_fills_the_memory(tmp_path):
             num_words += sum(line.count(" ") + 1 for line in lines)
             continues.append(chunk.continues)
             num_bytes += chunk.num_bytes
-            num_long_lines += chunk.num_long_lines
-            num_long_documents += chunk.num_long_documents
+            num_long_lines += chunk.counts["long_lines"]
+            num_long_documents += chunk.counts["long_documents"]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -157,7 +159,7 @@ def test_long_lines_are_counted_in_every_format(write):
         "corpus.jsonl": json.dumps({"text": "\n".join(["하나", long_line, "둘", long_line * 4])}),
     }.items():
         chunks = list(read_chunks(write(content.encode(), name)))
-        assert sum(chunk.num_long_lines for chunk in chunks) == 2
+        assert sum(chunk.counts["long_lines"] for chunk in chunks) == 2
 
 
 def test_chunks_hold_what_the_reader_reads(shared_data):

@@ -215,4 +215,4 @@ def test_text_without_any_blank_line_is_noticed(write, monkeypatch, name, blank,
     monkeypatch.setattr("albert_tf.reading.documents.CHARACTERS_PER_CHUNK", 100)
     line = json.dumps({"text": "\\n".join(["가나"] * 1000)}) if name.endswith("l") else "\n".join(["가나"] * 600)
     path = write(f"{line}\n{blank}{line}".encode(), name)
-    assert sum(chunk.num_undivided_files for chunk in read_chunks(path)) == expected
+    assert sum(chunk.counts["undivided_files"] for chunk in read_chunks(path)) == expected

@@ -194,6 +194,27 @@ def test_malformed_file_is_named_with_its_line(tmp_path, name, content, message)
         values(path)
 
 
+def test_records_have_places_and_other_rows_are_told(tmp_path):
+    path = write(tmp_path, "a.jsonl", '{"a": 1}\n\n5\n{"b"\n{"a": 2}\n')
+    told = []
+    found = list(RowFile(path).records(told.append, skips_empty_lines=True))
+    assert [(str(place), values) for place, values in found] == [
+        (f"{path}, line 1", {"a": 1}),
+        (f"{path}, line 5", {"a": 2}),
+    ]
+    assert told == [
+        f"{path}, line 3: not a JSON object",
+        f"{path}, line 4: not JSON (Expecting ':' delimiter)",
+    ]
+    with pytest.raises(InputError, match="line 2: an empty line, not JSON"):
+        list(RowFile(path).records())
+    table = RowFile(write(tmp_path, "a.tsv", "a\tb\n1\t2\n\n3\t4\n"))
+    with pytest.raises(
+        InputError, match="line 3: 1 columns, but the header has 2"
+    ):  # a row of a table is never skipped
+        list(table.records(skips_empty_lines=True))
+
+
 def test_bad_rows_are_left_out_and_counted(tmp_path, capsys):
     path = write(tmp_path, "a.tsv", "document\tlabel\n좋다\t1\n한 칸\na\tb\tc\n나쁘다\t0\n")
     examples = read_examples(path, dataclasses.replace(DATASETS["tsv"], on_bad_row="skip"), needs_label=True)

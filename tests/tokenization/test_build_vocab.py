@@ -262,7 +262,7 @@ def test_languages_count_by_their_exponent(build, tmp_path, corpus):
     assert sizes["read"] > 45 and "one" in (folder / "vocab.txt").read_text().split("\n")
     for changes, message in (
         ({"languages": "korean"}, "--languages names 1 (korean) and --input_file 2 paths or globs"),
-        ({"language_exponent": -1}, "--language_exponent=-1 is below 0"),
+        ({"language_exponent": -1}, "--language_exponent=-1 must be from 0"),
         (
             {"languages": "korean,korean+english"},
             "korean+english is a table of pairs, but only text is read here; write each language into a file",

@@ -80,8 +80,12 @@ def read_examples(
 def _read_file(path, files, needs_label, read_labels):
     bad_rows = BadRows(files.on_bad_row)
     row_file = RowFile(path, files.columns)
-    rows = _objects(row_file, bad_rows)
-    found = row_file.columns or tuple(dict.fromkeys(name for row in rows for name in row.values))
+    rows = list(row_file.records(bad_rows.refuse, skips_empty_lines=True))
+    if not rows:
+        bad_rows.warn()
+        below = " below its header" if row_file.columns else ""
+        raise InputError(f"{path} has no {row_file.unit}s{below} that can be used")
+    found = row_file.columns or tuple(dict.fromkeys(name for _, values in rows for name in values))
     text_columns = [columns_of(setting, found) for setting in files.text_columns]
     label_columns = (files.label_column,) if read_labels is None else columns_of(files.label_column, found)
     has_labels = any(column in found for column in label_columns)
@@ -91,15 +95,15 @@ def _read_file(path, files, needs_label, read_labels):
         how += "; several columns of 1 and 0 are read with `multi_label`"
     row_file.check_columns(wanted, found, how)
     examples = []
-    for row in rows:
+    for place, values in rows:
         try:
-            texts = [joined_text(row.values, columns) for columns in text_columns]
-            label = (read_labels or _label)(row.values, label_columns, needs_label)
+            texts = [joined_text(values, columns) for columns in text_columns]
+            label = (read_labels or _label)(values, label_columns, needs_label)
         except InputError as error:
-            bad_rows.refuse(f"{row_file.place(row.number)}: {error}")
+            bad_rows.refuse(f"{place}: {error}")
         else:
             pair = texts[1] if len(texts) > 1 else None
-            examples.append(LabelledText(texts[0], pair, label, row.number, path))
+            examples.append(LabelledText(texts[0], pair, label, place.number, path))
     bad_rows.warn()
     if not examples:
         raise InputError(f"{path} has no row that can be used")
@@ -108,24 +112,6 @@ def _read_file(path, files, needs_label, read_labels):
     if row_file.form == "tab-separated":
         _warn_of_quoted_texts(path, examples)
     return examples
-
-
-def _objects(row_file, bad_rows):
-    rows = []
-    for row in row_file:
-        if row.error:
-            # An empty line between JSON lines says nothing; in a file to predict it would need an answer.
-            if row.content.strip() or row_file.columns:
-                bad_rows.refuse(row.error)
-        elif isinstance(row.values, dict):
-            rows.append(row)
-        else:
-            bad_rows.refuse(f"{row_file.place(row.number)}: not a JSON object")
-    if not rows:
-        bad_rows.warn()
-        below = " below its header" if row_file.columns else ""
-        raise InputError(f"{row_file.path} has no {row_file.unit}s{below} that can be used")
-    return rows
 
 
 def _label(values, columns, needs_label):

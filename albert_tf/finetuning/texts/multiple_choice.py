@@ -69,10 +69,8 @@ def read_questions(
     # By default each must have as many options as the first one.
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     questions = []
-    for source, values in _records(path, levels):
+    for source, values in _records(path, levels, bad_entries):
         with bad_entries.leaving_out():
-            if isinstance(values, InputError):
-                raise values
             question = _make_question(source, values)
             if needs_answers and question.answer is None:
                 raise InputError(f"{source}: no answer; add it, or leave the question out")
@@ -108,26 +106,21 @@ def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
     return questions
 
 
-def _records(path, levels):
-    """Yields (source, values) of each question of a file or folder; an InputError for values that can't be read."""
-    if levels:
-        for source, text, level in _articles(path, levels):
-            try:
-                yield from _records_of_article(source, text, level)
-            except InputError as error:
-                yield source, error
-        return
-    rows = RowFile(path, is_json=True)
-    for row in rows:
-        source, values = rows.place(row.number), row.values
-        if not row.content.strip():
-            continue
-        if row.error:
-            yield source, InputError(f"{row.error}; correct it")
-        elif not isinstance(values, dict):
-            yield source, InputError(f"{source}: not a JSON object; correct it")
-        else:
-            yield source, {**values, "name": str(values.get("id", row.number)), "level": None}
+def _records(path, levels, bad_entries):
+    """Yields (source, values) of each question of a file or folder."""
+
+    def refuse(message):
+        with bad_entries.leaving_out():
+            raise InputError(f"{message}; correct it")
+
+    if not levels:
+        for place, values in RowFile(path, is_json=True).records(refuse, skips_empty_lines=True):
+            yield place, {**values, "name": str(values.get("id", place.number)), "level": None}
+    for source, text, level in _articles(path, levels) if levels else ():
+        records = []
+        with bad_entries.leaving_out():
+            records = _records_of_article(source, text, level)
+        yield from records
 
 
 def _articles(path, levels):

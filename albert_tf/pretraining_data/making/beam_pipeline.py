@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError, with_extra
 from albert_tf.knowledge.mentions import NameList
-from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.making.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.making.manifest_writer import check_counts, publish
 from albert_tf.pretraining_data.making.shard_writer import ShardWriter
@@ -100,9 +100,7 @@ class PipelineSteps:
         """Yields (chunk id, (documents, counts)) for each chunk of a file."""
         with self._leaving_errors(file_index):
             for documents, chunk in read_documents(reader, file_index):
-                counts = collections.Counter()
-                count_chunk(chunk, counts)
-                yield documents.chunk_id, (documents, counts)
+                yield documents.chunk_id, (documents, chunk.counts)
             self.work.finish_input(file_index, reader.paths[file_index], chunk.file_start)
 
     def make_examples(self, chunk):

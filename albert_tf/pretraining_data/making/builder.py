@@ -22,8 +22,8 @@ from albert_tf.base.console import ProgressLine
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import replacing
 from albert_tf.knowledge.mentions import NameList
-from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
-from albert_tf.pretraining_data.making.examples import Examples
+from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.making.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.making.manifest_writer import check_counts, publish
 from albert_tf.pretraining_data.making.shard_writer import ShardWriter
 from albert_tf.pretraining_data.making.state import RESUME_GOES_ON, chunk_run, open_work_folder
@@ -43,16 +43,7 @@ from albert_tf.tokenization import Tokenizer
 # small files are merged into fewer large ones, and the number of opened files grows only with the corpus.
 
 # The columns of `Examples` without the pieces, as a file holds them.
-_ROW = np.dtype(
-    [
-        ("key", "<u8"),
-        ("first_length", "<i4"),
-        ("second_length", "<i4"),
-        ("label", "i1"),
-        ("num_characters", "<i4"),
-        ("source", "<i2"),
-    ]
-)
+_ROW = np.dtype([(f"column {number}", dtype) for number, dtype in enumerate(COLUMN_DTYPES[:-1])]).newbyteorder("<")
 _PIECE = np.dtype("<u4")
 
 _BUCKETS_OF_ONE_SHARD = 1024
@@ -187,29 +178,15 @@ def build(
     progress: ProgressLine | None = None,
     names: NameList | None = None,
 ) -> dict:
-    """Builds all shards, and manifest.json and the tokenizer beside them.
+    """Builds all shards, and manifest.json and the tokenizer beside them; returns the manifest.
 
-    Earlier files of the same names stay as they are until every new shard is finished.
+    Earlier files of the same names stay as they are until every new shard is finished. The shards are of one folder;
+    there are no `held_out_paths` if `options.held_out_fraction` is 0. The workers of `start_workers` end with the
+    build; by default all is done in this process. `names` are those whose hash the options hold.
 
-    Args:
-        reader: The documents.
-        tokenizer: Tokenizer whose vocabulary holds every special token.
-        options: How to make examples.
-        train_paths: Shards for training, all in one folder.
-        held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
-        workers: The pool of `start_workers`, which ends with the build; by default all is done in this process.
-        resume: Go on with a build of the same input and options that was killed.
-        progress: Where to report progress.
-        names: Those whose hash the options hold.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
-        InputError: A file can't be read or written, or a worker was killed; `resume` continues then. Or an unfinished
-            build is in the way.
-        KeyboardInterrupt: It was interrupted; says that `resume` continues.
+    Raises BadCorpusError if the corpus holds something bad, or gives no examples for some shard: nothing is left then.
+    Raises InputError if an unfinished build is in the way, a file can't be read or written, or a worker was killed: in
+    the latter two cases, as after a KeyboardInterrupt, `resume` goes on.
     """
     progress = progress or ProgressLine()
     arguments = reader, tokenizer, options, train_paths, held_out_paths, resume, names
@@ -272,7 +249,7 @@ def _tasks(reader, options, work, counts, chunk_ids, progress):
     for file_index in range(len(reader.paths)):
         for documents, chunk in read_documents(reader, file_index):
             num_bytes += chunk.num_bytes
-            count_chunk(chunk, counts)
+            counts.update(chunk.counts)
             is_kept = [is_new(digest) for digest in documents.part_digests]
             counts["duplicate_documents"] += is_kept.count(False)
             if any(is_kept):
@@ -295,8 +272,7 @@ def _remember():
             return database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
         except sqlite3.OperationalError as error:
             raise InputError(
-                f"`deduplicate`: can't write to a temporary file what has been read ({error}); free some space, or "
-                "name another folder in the environment variable SQLITE_TMPDIR"
+                f"`deduplicate`: can't write a temporary file ({error}); free some space, or set another SQLITE_TMPDIR"
             ) from error
 
     return is_new

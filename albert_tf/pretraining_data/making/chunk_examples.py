@@ -19,7 +19,7 @@ from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
 from albert_tf.pretraining_data.packing.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, ranges
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
-from albert_tf.reading.documents import Chunk, Documents, digest_fraction
+from albert_tf.reading.documents import Documents, digest_fraction
 from albert_tf.reading.sentence_splitting import make_sentence_splitter
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
@@ -112,12 +112,6 @@ class BuilderOptions:
     def to_dict(self) -> dict:
         """Returns the options by name, as manifests and unfinished builds hold them."""
         return {**dataclasses.asdict(self), "masking_options": written_masking_options(self.masking_options)}
-
-
-def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
-    """Adds up the bad and long lines, long documents and undivided files of a chunk."""
-    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
-        counts[name] += getattr(chunk, f"num_{name}")
 
 
 class ExampleMaker:

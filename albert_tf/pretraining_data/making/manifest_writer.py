@@ -115,10 +115,7 @@ def check_counts(
             )
         _check_languages(options.sources, split, numbers)
         if not all(numbers):
-            raise BadCorpusError(
-                f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
-                "`num_shards`"
-            )
+            raise BadCorpusError(f"{sum(numbers)} examples are too few for {len(numbers)} shards; lower `num_shards`")
 
 
 def _check_languages(sources, split, numbers):

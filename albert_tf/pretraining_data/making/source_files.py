@@ -1,20 +1,18 @@
 """A corpus in several languages: which file is in which, and tables of texts and their translations."""
 
-import collections
 import collections.abc
 import dataclasses
+import math
 
 from albert_tf.base.errors import InputError, listed, quote
-from albert_tf.base.files import reading
 from albert_tf.pretraining_data.languages import JOIN, check_sources, languages_of
-from albert_tf.reading.blocks import BYTES_PER_BLOCK, MAX_CHARACTERS_PER_LINE, BadCorpusError, HashedFile
+from albert_tf.reading.blocks import MAX_CHARACTERS_PER_LINE, BadCorpusError
 from albert_tf.reading.documents import Chunk, CorpusReader, chunks_of, find_corpus_files
+from albert_tf.reading.formats import BadLineError, CorpusFile
 from albert_tf.reading.rows import RowFile
 
 # What a table's name ends in that no text's does.
 _TABLE_ENDINGS = (".tsv", ".csv")
-# A table whose rows are mostly bad is refused if it has at least this many bad ones.
-_BAD_ROWS_OF_FILE = 10
 
 
 @dataclasses.dataclass
@@ -33,69 +31,49 @@ class SourceReader(CorpusReader):
         return self.sources[file_index]
 
 
-class PairFile:
-    """A table of texts and their translations, read once like a `CorpusFile`; a bad row is skipped, never mended."""
+class PairFile(CorpusFile):
+    """A table of texts and their translations, each batch a pair; a bad row is skipped, never mended."""
 
-    is_text = False
+    remedies = "`on_bad_text=skip` to leave such rows out"
+    bad_so_far, are_bad = math.inf, "rows are bad"
 
     def __init__(self, path: str, columns: tuple[str, ...], on_bad_text: str):
-        self._path, self._columns, self._on_bad_text = path, columns, on_bad_text
-        self.counts, self.position, self.stored = collections.Counter(), 0, None
+        super().__init__(path, "", on_bad_text)
+        self._columns, self.is_text = columns, False
 
-    def batches(self) -> collections.abc.Iterator[list[str]]:
-        """Yields the two texts of each pair, and an empty line; BadCorpusError for a missing column or bad rows."""
-        with reading(self._path) as file:
-            self.stored = HashedFile(file)
-            while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
-                pass
-        num_good = num_bad = 0
-        first_bad = ""
-        for row, place in self._rows():
-            self.position = row.position
-            texts, what = self._texts_of(row, place)
-            if texts is None:
-                num_bad, first_bad = num_bad + 1, first_bad or what
-                self.counts["num_bad_lines"] += 1
-                if self._on_bad_text == "fail":
-                    raise BadCorpusError(f"{what}, or pass `on_bad_text=skip` to leave such rows out")
-                continue
-            num_good += 1
-            self.counts["num_bytes"] += sum(len(text.encode()) for text in texts)
-            yield [*texts, ""]
-        if num_bad >= _BAD_ROWS_OF_FILE and num_bad > num_good:
-            raise BadCorpusError(
-                f"{first_bad} ({num_bad:,} of {num_bad + num_good:,} rows are bad, which is too much for "
-                f"`on_bad_text={self._on_bad_text}`)"
-            )
-
-    def _rows(self):
+    def read(self):
+        """Raises BadCorpusError for a missing column, too."""
+        self.read_whole()
         try:
             table = RowFile(self._path)
             if table.columns is not None:
                 how = f"name the languages after the columns, with `languages`, such as korean{JOIN}english"
                 table.check_columns(list(self._columns), table.columns, how)
             for row in table:
-                yield row, table.place(row.number)
+                self.position = row.position
+                pair = self.parsed(self._parse_pair, (row, table.place(row.number)), table.unit, row.number)
+                self.counts["bytes"] += sum(len(text.encode()) for text in pair)
+                yield pair
         except BadCorpusError:
             raise
         except InputError as error:  # the file has just been read as a whole
             raise BadCorpusError(str(error)) from error
 
-    def _texts_of(self, row, place):
-        """Returns the texts of a row and None, or None and what is wrong with it."""
+    def _parse_pair(self, content, errors):
+        row, place = content
         if row.error:
-            return None, row.error
+            raise BadLineError(row.error.removeprefix(f"{place}: "))
         texts = []
         for name in self._columns:
             value = row.values.get(name) if isinstance(row.values, dict) else None
             text = " ".join(value.split()) if isinstance(value, str) else ""
             if not text:
                 what = "is empty" if isinstance(value, str) else "is no text"
-                return None, f'{place}: "{name}" {what}; a pair needs a text in both languages'
+                raise BadLineError(f'"{name}" {what}; a pair needs a text in both languages')
             if len(text) > MAX_CHARACTERS_PER_LINE:
-                return None, f'{place}: "{name}" has more than {MAX_CHARACTERS_PER_LINE:,} characters; split it'
+                raise BadLineError(f'"{name}" has more than {MAX_CHARACTERS_PER_LINE:,} characters; split it')
             texts.append(text)
-        return texts, None
+        return [*texts, ""]
 
 
 def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
@@ -131,8 +109,7 @@ def refuse_tables(paths: list[str]) -> None:
     for path in paths:
         if _is_table(path):
             raise InputError(
-                f"{path} is a table, whose columns are a text and its translation for `objective=translation`; "
-                "other objectives need text, JSON lines or Parquet"
+                f"{path} is a table, as `objective=translation` takes; others need text, JSON lines or Parquet"
             )
 
 
@@ -142,8 +119,7 @@ def refuse_pairs(paths: list[str], languages: list[str]) -> None:
     found += [f"{source} is a table of pairs" for source in languages if JOIN in source]
     if found:
         raise InputError(
-            f"{found[0]}, but only text is read here; write each language into a file of its own, or a column of JSON "
-            "lines or Parquet, which `text_field` names"
+            f"{found[0]}, but only text is read here; write each language into a file, or a column (`text_field`)"
         )
 
 
@@ -160,8 +136,7 @@ def _columns_of(path):
         columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
     if len(columns) != 2:
         raise InputError(
-            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with "
-            f"`languages`, such as korean{JOIN}english"
+            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with `languages`"
         )
     if any(len(name.split()) > 1 for name in columns):
         raise InputError(

@@ -87,10 +87,7 @@ def open_work_folder(
 
 def _check_mentions(options, names):
     if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
-        raise InputError(
-            "`names_sha256` and `num_names` belong to other names than those given as `names`; use all three of "
-            "one list"
-        )
+        raise InputError("`names_sha256` and `num_names` are of other names than `names`; use all three of one list")
     if not options.marks_mentions:
         return
     if not options.masking_options.do_whole_word_mask:

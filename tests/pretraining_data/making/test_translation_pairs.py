@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.making.source_files import SourceReader
 from albert_tf.pretraining_data.packing import Text
 from albert_tf.pretraining_data.packing.full_sentences import TranslationPairs
 from albert_tf.pretraining_data.shards import find_shards
@@ -140,6 +142,16 @@ def test_bad_rows_are_named_or_counted(create, refuses, read_manifest, workspace
     assert manifest["empty_pairs"] + manifest["bad_lines"] >= 2
 
 
+def test_table_is_judged_by_all_of_its_rows(tmp_path):
+    bad, good = [("가", " ")] * 1001, [("가", "a")] * 1002
+    reader = SourceReader([str(write_table(tmp_path / "pairs.tsv", [*bad, *good]))], "skip", sources=["korean+english"])
+    (chunk,) = reader.chunks(0)
+    assert (len(chunk.documents), chunk.counts["bad_lines"]) == (1002, 1001)
+    path = write_table(tmp_path / "bad.tsv", [*bad, *good[1:], *bad[:1]])
+    with pytest.raises(InputError, match=r"bad.tsv, line 2: .* \(1,002 of 2,003 rows are bad, which is too much for"):
+        list(SourceReader([str(path)], "skip", sources=["korean+english"]).chunks(0))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -148,13 +160,13 @@ def test_bad_rows_are_named_or_counted(create, refuses, read_manifest, workspace
         ({"languages": "a+b+c"}, "'a+b+c' is neither a language nor two of them, as in korean+english"),
         (
             {"objective": "roberta"},
-            "pairs.tsv is a table, whose columns are a text and its translation for --objective",
+            "pairs.tsv is a table, as --objective=translation takes; others need text",
         ),
         (
             {"objective": "roberta", "languages": "korean+english"},
             "korean+english is a table of pairs, which only --objective=translation takes; leave it out",
         ),
-        ({"languages": "korean"}, "pairs.tsv is a table, whose columns are a text"),
+        ({"languages": "korean"}, "pairs.tsv is a table, as --objective=translation takes"),
         ({"max_seq_length": 8, "max_predictions_per_seq": 2}, "no pair fits an example"),
     ],
 )
