@@ -19,9 +19,9 @@ from albert_tf.base.texts import (
     MOST_LOOKED_AT,
     ODD_TO_SECOND,
     check_truncation,
+    kept_lengths,
     lacking_characters,
     mean_over_windows,
-    share_of_first,
     sigmoid,
     softmax,
 )
@@ -156,15 +156,6 @@ def pad(encodings: list) -> dict[str, np.ndarray]:
         inputs["input_mask"][row, :length] = 1
         inputs["segment_ids"][row, :length] = encoding.type_ids
     return inputs  # what is behind a text is masked, whatever its id
-
-
-def kept_lengths(lengths: list[int], room: int, truncation: str) -> list[int]:
-    """Returns how many pieces are kept where the longer text gives up one after another."""
-    if len(lengths) == 1:
-        return [min(lengths[0], room)]
-    first, second = lengths
-    first = min(first, max(room - second, share_of_first(room, truncation, int(first > second))))
-    return [first, min(second, room - first)]
 
 
 _TEXTS_AT_ONCE = 4

@@ -1,4 +1,7 @@
-"""What a model's input holds of a text: pairs that are cut, windows, and characters that are lacking."""
+"""What a model's input holds of a text: pairs that are cut, windows, and characters that are lacking.
+
+Nothing here imports TensorFlow.
+"""
 
 import collections
 import collections.abc
@@ -9,7 +12,7 @@ import numpy as np
 
 from albert_tf.base.errors import InputError, quote
 
-# Which text of a pair keeps the odd piece where both are cut: libraries differ; nothing here imports TensorFlow.
+# Which text of a pair keeps the odd piece where both are cut: libraries differ.
 
 # Of ours; of the library `tokenizers`, which transformers' fast ones are of; of Google's loop over pieces.
 ODD_TO_SECOND, ODD_TO_LONGER, ODD_TO_FIRST = TRUNCATIONS = ("odd_to_second", "odd_to_longer", "odd_to_first")
@@ -22,29 +25,24 @@ def check_truncation(truncation: typing.Any) -> str:
     return truncation
 
 
-def share_of_first(room: int, truncation: str, is_longer: typing.Any) -> typing.Any:
-    """Returns how many pieces of the first text are left where both are cut.
+def kept_lengths(
+    lengths: list, room: int, truncation: str, minimum: collections.abc.Callable = min, maximum=max
+) -> list:
+    """Returns how many pieces of one text or of two are kept where they have `room` together; the longer gives up.
 
-    Together they have room for `room` pieces; `is_longer`, a number or tensor, is 1 where the first is longer, else 0.
+    Lengths are numbers, or tensors with TensorFlow's `minimum` and `maximum`; of both cut, the rule says which text
+    keeps the odd piece.
     """
+    if len(lengths) == 1:
+        return [minimum(lengths[0], room)]
+    first, second = lengths
+    is_longer = minimum(maximum(first - second, 0), 1)
     odd = {ODD_TO_SECOND: 0, ODD_TO_LONGER: is_longer, ODD_TO_FIRST: 1}[truncation]
-    return (room + odd) // 2
+    first = minimum(first, maximum(room - second, (room + odd) // 2))
+    return [first, minimum(second, room - first)]
 
 
-# Texts that are longer than a sequence, read in several windows; nothing here imports TensorFlow.
-
-
-def window_borders(num_pieces: int, room: int, stride: int) -> collections.abc.Iterator[tuple[int, int]]:
-    """Yields where the windows of a text begin and end, in pieces; the last ends where the text does.
-
-    One begins every `stride`, at most half of `room`, so that the pieces at its border stand well inside another.
-    """
-    stride, begin = min(stride, max(1, room // 2)), 0
-    while True:
-        yield begin, min(begin + room, num_pieces)
-        if begin + room >= num_pieces:
-            return
-        begin += stride
+# Texts that are longer than a sequence, read in several windows.
 
 
 def mean_over_windows(values: np.ndarray, text_indices: np.ndarray) -> np.ndarray:
@@ -66,7 +64,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return (exponentials / exponentials.sum(axis=-1, keepdims=True)).astype(np.float32)
 
 
-# The characters that make words unknown to a vocabulary, and the remedy; nothing here imports TensorFlow.
+# The characters that make words unknown to a vocabulary, and the remedy.
 
 # How many texts with such words are looked at, and how many characters are named.
 MOST_LOOKED_AT = 1000

@@ -11,15 +11,15 @@ ends words in another sigma.
 
 import collections.abc
 import functools
-import itertools
 import re
 import typing
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.tokenization import unicode_tables
+from albert_tf.tokenization.arrays import cast, concat, cumsum, gather, searchsorted, stable_order, where
 from albert_tf.tokenization.unicode_tables import (
-    CAPITAL_SIGMA,
     Characters,
     KindOfCharacter,
     Replacement,
@@ -27,7 +27,9 @@ from albert_tf.tokenization.unicode_tables import (
     differs,
     dropped,
     end_words_in_sigma,
+    kept,
     replaced,
+    texts_of,
 )
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -50,18 +52,13 @@ class BertOptions(typing.NamedTuple):
     special_tokens_in_text: bool  # make one word of "[MASK]" and the like, that of `SPECIAL_CHARACTERS`
 
 
-class _Tables(typing.NamedTuple):
-    clean: Replacement
-    before_marks: Replacement | None
-    combining_class: KindOfCharacter | None
-    is_mark: KindOfCharacter | None
-    after_marks: Replacement | None
-
-
-def mark_special_tokens(texts: tf.Tensor, options: BertOptions) -> tf.Tensor:
-    """Returns strings in which special tokens, where texts may spell them, are `SPECIAL_CHARACTERS`."""
+def mark_special_tokens(texts: list[str] | tf.Tensor, options: BertOptions) -> list[str] | tf.Tensor:
+    """Returns texts in which special tokens, where they may spell them, are `SPECIAL_CHARACTERS`."""
     if not options.special_tokens_in_text:
         return texts
+    if not tf.is_tensor(texts):
+        texts = [re.sub(_OF_TEXT, _STAND_IN, text) for text in texts]
+        return [re.sub(_SPECIAL_TOKEN, lambda match: SPECIAL_CHARACTERS[match[0]], text) for text in texts]
 
     def mark():
         marked = tf.strings.regex_replace(texts, _OF_TEXT, _STAND_IN)
@@ -73,73 +70,65 @@ def mark_special_tokens(texts: tf.Tensor, options: BertOptions) -> tf.Tensor:
     return tf.cond(tf.reduce_any(may_hold), mark, lambda: texts)
 
 
-def marked_characters(texts: tf.Tensor, options: BertOptions) -> Characters:
-    """Returns the characters of `mark_special_tokens`, and where in texts string [N] they stand."""
+def marked_characters(texts: list[str] | tf.Tensor, options: BertOptions) -> Characters:
+    """Returns the characters of `mark_special_tokens`, and where in texts, strings or string [N], they stand."""
     characters = characters_of(mark_special_tokens(texts, options))
     if not options.special_tokens_in_text:
         return characters
     numbers = characters.codes - _FIRST
     is_special = (numbers >= 0) & (numbers < len(_LENGTHS))
-    lengths = tf.where(is_special, tf.gather(_LENGTHS, tf.clip_by_value(numbers, 0, len(_LENGTHS) - 1)), 1)
-    ends = tf.cumsum(lengths)
-    before = tf.gather(tf.concat([[0], ends], axis=0), tf.searchsorted(characters.rows, characters.rows))
-    return characters._replace(begins=ends - lengths - before, ends=ends - before)
+    more = where(is_special, gather(_LENGTHS, where(is_special, numbers, 0)) - 1, 0)
+    added = concat([[0], cumsum(more)])
+    shifts = added[:-1] - gather(added, searchsorted(characters.rows, characters.rows))
+    return characters._replace(begins=characters.begins + shifts, ends=characters.ends + shifts + more)
 
 
 def normalize(texts: tf.Tensor, options: BertOptions) -> tf.Tensor:
     """Normalises UTF-8 strings of any shape, with special tokens marked; spaces are single, none at the ends."""
     characters = normalize_characters(characters_of(tf.reshape(texts, [-1])), options)
-    rows = tf.RaggedTensor.from_value_rowids(
-        characters.codes, tf.cast(characters.rows, tf.int64), tf.size(texts, tf.int64)
-    )
-    normalized = tf.strings.regex_replace(tf.strings.unicode_encode(rows, "UTF-8"), "  +", " ")
+    normalized = tf.strings.regex_replace(texts_of(characters, tf.size(texts)), "  +", " ")
     return tf.reshape(tf.strings.strip(normalized), tf.shape(texts))
 
 
 def normalize_characters(characters: Characters, options: BertOptions) -> Characters:
     """Returns the normalised characters, among them spaces where there may be several or none at all."""
-    tables = _tables(options)
+    clean, before_marks = _replacements(options)
     if options.form == "bert":
         is_kept = (characters.codes < _PRIVATE_PLANES) | (characters.codes % 0x10000 >= _LAST_TWO)
-        characters = Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
-    characters = replaced(characters, tables.clean)
-    if options.form == "google" and options.lower_case:
-        characters = end_words_in_sigma(characters)
-    if tables.before_marks is not None:
-        characters = replaced(characters, tables.before_marks)
+        characters = kept(characters, is_kept)
+    characters = replaced(characters, clean)
+    if options.form == "google":
+        if options.lower_case:
+            characters = end_words_in_sigma(characters)
+        characters = replaced(characters, before_marks)
     if options.strip_accents:
-        characters = _in_order(characters, tables.combining_class)
-        characters = dropped(characters, tables.is_mark(characters.codes) < 1)
-    return characters if tables.after_marks is None else replaced(characters, tables.after_marks)
+        characters = _in_order(characters)
+        characters = dropped(characters, _IS_MARK(characters.codes) < 1)
+    return replaced(characters, _LOWER) if options.form == "bert" and options.lower_case else characters
 
 
-def _in_order(characters, combining_class):
+def _in_order(characters):
     """Sorts each run of combining characters by their class, as Unicode's canonical ordering does."""
-    classes = combining_class(characters.codes)
-    begins_run = (classes < 1) | differs(characters.rows)
-    runs = tf.cumsum(tf.cast(begins_run, tf.int64))
-    order = tf.argsort(runs * 256 + tf.cast(classes, tf.int64), stable=True)
-    return Characters(*(tf.gather(values, order) for values in characters))
+    classes = _COMBINING_CLASS(characters.codes)
+    runs = cumsum(cast((classes < 1) | differs(characters.rows), np.int64))
+    order = stable_order(runs * 256 + cast(classes, np.int64))
+    return Characters(*(gather(values, order) for values in characters))
 
 
 @functools.cache
-def _tables(options):
+def _replacements(options):
+    """Returns what becomes of characters that are cleaned, and then, of the form "google" alone, before marks go."""
     lower = unicode_tables.lower if options.lower_case else str
     decompose = unicode_tables.decompose if options.strip_accents else str
-    marks = _mark_tables() if options.strip_accents else (None, None)
     if options.form == "google":
         before = Replacement(lambda character: _each(decompose, lower(character)))
-        return _Tables(Replacement(lambda character: _clean(character, options)), before, *marks, None)
-    clean = Replacement(lambda character: _each(decompose, _clean(character, options)))
-    return _Tables(clean, None, *marks, Replacement(lower) if options.lower_case else None)
+        return Replacement(lambda character: _clean(character, options)), before
+    return Replacement(lambda character: _each(decompose, _clean(character, options))), None
 
 
-@functools.cache
-def _mark_tables():
-    return (
-        KindOfCharacter(unicode_tables.combining_class),
-        KindOfCharacter(lambda character: int(unicode_tables.is_mark(character))),
-    )
+_COMBINING_CLASS = KindOfCharacter(unicode_tables.combining_class)
+_IS_MARK = KindOfCharacter(lambda character: int(unicode_tables.is_mark(character)))
+_LOWER = Replacement(unicode_tables.lower)
 
 
 def _clean(character, options):
@@ -150,71 +139,6 @@ def _clean(character, options):
 
 def _each(change: collections.abc.Callable[[str], str], text: str) -> str:
     return "".join(map(change, text))
-
-
-def characters_with_spans(text: str, options: BertOptions) -> list[tuple[str, tuple[int, int]]]:
-    """Returns the characters of `normalize_characters` for one string, with spans, which dropped marks extend."""
-    characters = [
-        (part, span)
-        for character, span in _marked(text, options)
-        if not "\ud800" <= character <= "\udfff"
-        for part in _clean(character, options)
-    ]
-    if options.lower_case and options.form == "google":
-        characters = _lowered(characters)
-    if options.strip_accents:
-        characters = _without_marks(characters)
-    if options.lower_case and options.form == "bert":
-        characters = [(part, span) for character, span in characters for part in unicode_tables.lower(character)]
-    return characters
-
-
-def _marked(text, options):
-    place = 0
-    for match in re.finditer(_SPECIAL_TOKEN, text) if options.special_tokens_in_text else ():
-        yield from _with_places(text, place, match.start())
-        yield SPECIAL_CHARACTERS[match[0]], match.span()
-        place = match.end()
-    yield from _with_places(text, place, len(text))
-
-
-def _with_places(text, begin, end):
-    for place in range(begin, end):
-        character = text[place]
-        yield _STAND_IN if character in unicode_tables.SPECIAL_CHARACTERS else character, (place, place + 1)
-
-
-def _lowered(characters):
-    whole = iter("".join(character for character, _ in characters).lower())
-    lowered = []
-    for character, span in characters:
-        # Only in the whole text is it known whether a sigma ends a word.
-        in_text = "".join(next(whole) for _ in character.lower())
-        parts = in_text if character == CAPITAL_SIGMA else unicode_tables.lower(character)
-        lowered += [(part, span) for part in parts]
-    return lowered
-
-
-def _without_marks(characters):
-    parts = [(part, span) for character, span in characters for part in unicode_tables.decompose(character)]
-    kept = []
-    for _, run in itertools.groupby(parts, lambda part: unicode_tables.combining_class(part[0]) > 0):
-        for part, (begin, end) in sorted(run, key=lambda part: unicode_tables.combining_class(part[0])):
-            if not unicode_tables.is_mark(part):
-                kept.append((part, (begin, end)))
-            elif kept:
-                base, (base_begin, base_end) = kept[-1]
-                kept[-1] = (base, (base_begin, max(base_end, end)))
-    return kept
-
-
-def stays_one(character: str, options: BertOptions) -> bool | None:
-    """Whether a character makes one other whatever stands beside it; None if it leaves nothing but spaces."""
-    first = unicode_tables.decompose(character)[0]
-    if options.strip_accents and (unicode_tables.is_mark(first) or unicode_tables.combining_class(first)):
-        return False
-    left = [part for part, _ in characters_with_spans(character, options) if part != " "]
-    return len(left) == 1 if left else None
 
 
 def split_words(texts: tf.Tensor) -> tf.RaggedTensor:

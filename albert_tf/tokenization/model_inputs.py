@@ -4,7 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError
-from albert_tf.base.texts import share_of_first
+from albert_tf.base.texts import kept_lengths
+from albert_tf.tokenization.arrays import Array, expanded, gather, where
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
 
 
@@ -18,9 +19,8 @@ def pack_segments(
     """
     check_packing(vocabulary, max_seq_length)
     room = max_seq_length - vocabulary.num_special(len(segments))
-    lengths = _kept_lengths(
-        [tf.cast(segment.row_lengths(), tf.int64) for segment in segments], room, vocabulary.truncation
-    )
+    lengths = [tf.cast(segment.row_lengths(), tf.int64) for segment in segments]
+    lengths = kept_lengths(lengths, room, vocabulary.truncation, tf.minimum, tf.maximum)
     begin = tf.ones_like(lengths[0])  # behind [CLS]
     begins, ends = [], []
     for length, num_separators in zip(lengths, [vocabulary.num_separators] * (len(segments) - 1) + [1]):
@@ -73,11 +73,18 @@ def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
         raise InputError(f"max_seq_length must be at least {least}. Received: {max_seq_length}")
 
 
-def _kept_lengths(lengths, room, truncation):
-    """Returns the lengths that are left when the longer one gives up one after another, of equal ones by a rule."""
-    if len(lengths) == 1:
-        return [tf.minimum(lengths[0], room)]
-    first, second = lengths
-    share = share_of_first(room, truncation, tf.cast(first > second, tf.int64))
-    first = tf.minimum(first, tf.maximum(room - second, share))
-    return [first, tf.minimum(second, room - first)]
+def cut_windows(lengths: Array, room: int | Array, stride: int) -> tuple[Array, Array, Array]:
+    """Cuts texts of so many pieces, int [N], into windows of at most `room` pieces, a number or int [N].
+
+    One begins every `stride` pieces, at most half of the room, so that the pieces at its border stand well inside
+    another; the last ends where its text does. Returns of W windows, those of a text one after the other, which text
+    each is of, where it begins there and where it ends, int [W] each.
+    """
+    rooms = 0 * lengths + room
+    strides = where(rooms > 1, rooms // 2, 1)
+    strides = where(strides < stride, strides, stride)
+    beyond = lengths - rooms
+    numbers, rows = expanded(1 + where(beyond > 0, -(-beyond // strides), 0))
+    begins = numbers * gather(strides, rows)
+    ends, last = begins + gather(rooms, rows), gather(lengths, rows)
+    return rows, begins, where(ends < last, ends, last)

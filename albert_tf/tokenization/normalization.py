@@ -1,4 +1,4 @@
-"""Cleaning up text before it is split, with TensorFlow ops and, with offsets, in Python; both give the same result.
+"""Cleaning up text before it is split: fast with TensorFlow ops, and character by character to tell where each stands.
 
 The steps, in order: control and format characters are removed; full-width characters become ASCII; letters are
 lower-cased; accents are stripped; the text is composed (NFC); repeats are squeezed; every run of Unicode spaces becomes
@@ -8,13 +8,29 @@ whatever the switches say: the original's do_lower_case leaves it decomposed (NF
 """
 
 import dataclasses
+import itertools
 import re
 import unicodedata
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.tokenization import bert_normalization, unicode_tables
+from albert_tf.tokenization.arrays import cast, cumsum, expanded, gather, indices, masked, segment_max, where
+from albert_tf.tokenization.unicode_tables import (
+    LOWER_CASE,
+    Characters,
+    KindOfCharacter,
+    Replacement,
+    StarterPairs,
+    before,
+    codes_of,
+    differs,
+    dropped,
+    kept,
+    replaced,
+)
 
 SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a space
 
@@ -32,9 +48,9 @@ _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uff
 SQUEEZED = rf"[\p{{P}}\p{{S}}{_HANGUL}]"
 MOST_REPEATS = 2
 
-_JOINED_PICTURES = re.compile(unicode_tables.JOINED_PICTURES)
-_SELECTED_PICTURE = re.compile(unicode_tables.SELECTED_PICTURE)
 _HANGUL_CHARACTER = re.compile(f"[{_HANGUL}]")
+
+_SPACE = ord(" ")
 
 FORMS = ("korean", "bert", "google")
 
@@ -143,42 +159,96 @@ def _squeeze_repeats(texts):
     return tf.reshape(tf.strings.unicode_encode(kept, "UTF-8"), tf.shape(texts))
 
 
-def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[str, list[tuple[int, int]]]:
-    """Normalises one string like `normalize`; returns also the half-open span of the text for each character."""
+def normalized_characters(texts: list[str] | tf.Tensor, options: NormalizationOptions) -> Characters:
+    """Returns the characters of `normalize`d texts, strings or string [N], but for spaces, and where they stand.
+
+    Those of strings are arrays, the same as of a tensor. A capital sigma is lower-cased as if it ended no word.
+    """
+    characters = bert_normalization.marked_characters(texts, options.of_bert)
     if options.form != "korean":
-        characters = bert_normalization.characters_with_spans(text, options.of_bert)
+        characters = bert_normalization.normalize_characters(characters, options.of_bert)
     else:
-        characters = _korean_characters(text, options)
-    characters = _strip(_squeeze(characters, " ".__eq__, 1))
-    return "".join(character for character, _ in characters), [span for _, span in characters]
+        characters = _korean_characters(characters, options)
+    return kept(characters, characters.codes != _SPACE)
 
 
-def _korean_characters(text, options):
-    characters = _clean(text, options.keep_emoji)
+def _korean_characters(characters, options):
+    cleaned = _CLEANED(characters.codes)
+    if options.keep_emoji:
+        cleaned = where(_matches(characters, unicode_tables.JOINED_PICTURES), _KEPT, cleaned)
+    characters = characters._replace(codes=where(cleaned == _A_SPACE, _SPACE, characters.codes))
+    characters = kept(characters, cleaned < _REMOVED)
     if options.full_width_to_ascii:
-        characters = [
-            (chr(ord(character) - FULL_WIDTH_TO_ASCII) if ord(character) in FULL_WIDTH else character, span)
-            for character, span in characters
-        ]
+        codes = characters.codes
+        is_wide = (codes >= FULL_WIDTH.start) & (codes < FULL_WIDTH.stop)
+        characters = characters._replace(codes=where(is_wide, codes - FULL_WIDTH_TO_ASCII, codes))
     if options.lower_case:
-        characters = _lower(characters)
+        characters = replaced(characters, LOWER_CASE)
     if options.strip_accents:
-        characters = _strip_accents(characters, options.keep_emoji)
+        characters = replaced(characters, _DECOMPOSED)
+        is_kept = _IS_MARK(characters.codes) < 1
+        if options.keep_emoji:
+            is_kept |= _matches(characters, unicode_tables.SELECTED_PICTURE)
+        characters = dropped(characters, is_kept)
     characters = _compose(characters)
     if options.squeeze_repeats:
-        characters = _squeeze(characters, is_squeezed, MOST_REPEATS)
+        begins_repeat = differs(characters.rows) | differs(characters.codes)
+        places = indices(characters.codes)
+        count = places - gather(masked(places, begins_repeat), cumsum(cast(begins_repeat)) - 1)
+        characters = dropped(characters, (count < MOST_REPEATS) | (_IS_SQUEEZED(characters.codes) < 1))
     return characters
 
 
-def _clean(text, keep_emoji):
-    """Returns (character, span) of all that isn't removed, spaces as " "."""
-    # Lone surrogates go first: they have no UTF-8 form, so the TensorFlow ops never see them.
-    characters = [(character, (i, i + 1)) for i, character in enumerate(text) if not "\ud800" <= character <= "\udfff"]
-    kept = _matched_positions(_JOINED_PICTURES, characters) if keep_emoji else ()
-    cleaned = [
-        (character if i in kept else clean_character(character), span) for i, (character, span) in enumerate(characters)
-    ]
-    return [(character, span) for character, span in cleaned if character]
+def _compose(characters):
+    """Composes each shortest run of characters that can't combine with what follows; all of it has its span."""
+    codes, rows = characters.codes, characters.rows
+    is_first = differs(rows)
+    pair = where(is_first, -1, _COMPOSED_PAIR(before(codes, 0), codes))
+    # What the character before was composed to, in its turn, may compose with this one.
+    pair_before = before(pair, -1)
+    joined = _COMPOSED_PAIR(where(pair_before >= 0, pair_before, before(codes, 0)), codes) >= 0
+    begins_run = is_first | (codes < 128) | ((_COMBINES(codes) < 1) & ~joined)
+    runs = cumsum(cast(begins_run)) - 1
+    of_runs = masked(characters.begins, begins_run), segment_max(characters.ends, runs), masked(rows, begins_run)
+    composed, sources = _composed_runs(codes, begins_run, runs)
+    return Characters(composed, *(gather(values, sources) for values in of_runs))
+
+
+def _composed_runs(codes, begins_run, runs):
+    """Returns the code points of the NFC of each run, and which run each is of, int32 [K] both."""
+    if tf.is_tensor(codes):
+        num_runs = tf.math.count_nonzero(begins_run)
+        rows = tf.RaggedTensor.from_value_rowids(codes, tf.cast(runs, tf.int64), num_runs)
+        composed = tf_text.normalize_utf8(tf.strings.unicode_encode(rows, "UTF-8"), "NFC")
+        decoded = tf.strings.unicode_decode(composed, "UTF-8")
+        return decoded.values, decoded.value_rowids()
+    text, borders = "".join(map(chr, codes)), [*np.flatnonzero(begins_run), len(codes)]
+    composed = [unicodedata.normalize("NFC", text[begin:end]) for begin, end in itertools.pairwise(borders)]
+    return codes_of("".join(composed)), expanded(np.array(list(map(len, composed)), np.int32))[1]
+
+
+def _matches(characters, pattern):
+    """Returns which characters are part of a match of a pattern, bool [M]."""
+    codes, rows = characters.codes, characters.rows
+    if not tf.is_tensor(codes):
+        text, is_match = "".join(map(chr, codes)), np.zeros(len(codes), bool)
+        for begin, end in itertools.pairwise([*np.flatnonzero(differs(rows)), len(codes)]):
+            for match in re.compile(pattern).finditer(text, begin, end):
+                is_match[slice(*match.span())] = True
+        return is_match
+    num_texts = 1 + tf.reduce_max(tf.concat([[-1], rows], axis=0))
+    # Splitting ends at NUL; another character of one byte, of no pattern, stands in for it.
+    codes = tf.RaggedTensor.from_value_rowids(
+        tf.maximum(codes, 1), tf.cast(rows, tf.int64), tf.cast(num_texts, tf.int64)
+    )
+    parts, begins, _ = tf_text.regex_split_with_offsets(tf.strings.unicode_encode(codes, "UTF-8"), pattern, pattern)
+    sizes = 1 + sum(tf.cast(codes.values >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
+    places = tf.cumsum(sizes, exclusive=True)
+    starts = tf.gather(tf.concat([places, [0]], axis=0), codes.row_starts())
+    part_places = begins.values + tf.gather(starts, begins.value_rowids())
+    of_part = tf.searchsorted(part_places, places, side="right") - 1
+    is_match = tf.strings.regex_full_match(parts.values, pattern)
+    return tf.gather(tf.concat([is_match, [False]], axis=0), tf.maximum(of_part, 0))
 
 
 def clean_character(character: str) -> str:
@@ -189,78 +259,27 @@ def clean_character(character: str) -> str:
     return "" if category in ("Cc", "Cf", "Cs") or character == "\ufffd" else character
 
 
-def _matched_positions(pattern, characters):
-    text = "".join(character for character, _ in characters)
-    return {i for match in pattern.finditer(text) for i in range(*match.span())}
-
-
-def _lower(characters):
-    # The whole text is lowered at once, because a capital sigma at the end of a word has its own lower case.
-    lowered = iter("".join(character for character, _ in characters).lower())
-    return [(next(lowered), span) for character, span in characters for _ in character.lower()]
-
-
-def _strip_accents(characters, keep_emoji):
-    """Drops the combining marks of decomposed characters; a mark's span goes to the character before it."""
-    parts = [(part, span) for character, span in characters for part in unicodedata.normalize("NFD", character)]
-    kept = _matched_positions(_SELECTED_PICTURE, parts) if keep_emoji else ()
-    stripped = []
-    for i, (part, (begin, end)) in enumerate(parts):
-        if i in kept or unicodedata.category(part) != "Mn":
-            stripped.append((part, (begin, end)))
-        elif stripped:
-            base, (base_begin, _) = stripped[-1]
-            stripped[-1] = (base, (base_begin, end))
-    return stripped
-
-
-def _compose(characters):
-    """Composes each shortest run of characters that can't combine with what follows; its span is the whole run's."""
-    composed, run, begin, end = [], "", 0, 0
-
-    def close_run():
-        composed.extend((character, (begin, end)) for character in unicodedata.normalize("NFC", run))
-
-    for character, span in characters:
-        if run and _is_boundary(run, character):
-            close_run()
-            run = ""
-        if not run:
-            begin = span[0]
-        run += character
-        end = span[1]
-    close_run()
-    return composed
-
-
-def _is_boundary(run, character):
-    if character.isascii():
-        return True
-    if unicodedata.combining(character):
-        return False
-    # A starter may still compose with what precedes it: conjoining jamo do, and some vowel signs.
-    joined = unicodedata.normalize("NFC", run + character)
-    return joined == unicodedata.normalize("NFC", run) + unicodedata.normalize("NFC", character)
-
-
-def is_squeezed(character: str) -> bool:
-    """Whether a character that is repeated too often is squeezed, where that is asked for."""
+def _is_squeezed(character):
     return unicodedata.category(character)[0] in "PS" or _HANGUL_CHARACTER.match(character) is not None
 
 
-def _squeeze(characters, may_squeeze, most):
-    """Leaves at most so many of each run of a character; the last that is left gets the spans of the rest."""
-    squeezed, length = [], 0
-    for character, span in characters:
-        length = length + 1 if squeezed and squeezed[-1][0] == character else 1
-        if length > most and may_squeeze(character):
-            squeezed[-1] = (character, (squeezed[-1][1][0], span[1]))
-        else:
-            squeezed.append((character, span))
-    return squeezed
+_KEPT, _A_SPACE, _REMOVED = range(3)
+_CLEANED = KindOfCharacter(lambda character: {"": _REMOVED, " ": _A_SPACE}.get(clean_character(character), _KEPT))
+_IS_MARK = KindOfCharacter(lambda character: int(unicodedata.category(character) == "Mn"))
+_COMBINES = KindOfCharacter(lambda character: int(unicodedata.combining(character) != 0))
+_IS_SQUEEZED = KindOfCharacter(lambda character: int(_is_squeezed(character)))
+# Syllables are composed of the same letters again, and no letter is a mark.
+_DECOMPOSED = Replacement(
+    lambda character: character if "가" <= character <= "힣" else unicodedata.normalize("NFD", character)
+)
+_COMPOSED_PAIR = StarterPairs()
 
 
-def _strip(characters):
-    begin = int(bool(characters) and characters[0][0] == " ")
-    end = len(characters) - int(len(characters) > begin and characters[-1][0] == " ")
-    return characters[begin:end]
+def depends_on_neighbours(character: str, options: NormalizationOptions) -> bool:
+    """Whether what a character becomes, or whether it stays, may be another matter beside others."""
+    if options.form != "korean":
+        first = unicode_tables.decompose(character)[0]
+        return options.strip_accents and (unicode_tables.is_mark(first) or unicode_tables.combining_class(first) > 0)
+    if options.keep_emoji and unicode_tables.may_join(character):
+        return True
+    return unicodedata.category(character).startswith("M") or "\u1100" <= character <= "\u11ff"

@@ -12,9 +12,8 @@ from albert_tf.base.files import read_json
 from albert_tf.base.texts import ODD_TO_SECOND
 from albert_tf.tokenization import bert_normalization, normalization, unicode_tables, wordpiece
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, OpRunner, Tokenizer, check_switches
-from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
-from albert_tf.tokenization.offsets import OriginalPositions
+from albert_tf.tokenization.offsets import Offsets
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from albert_tf.tokenization.wordpiece import (
     CONTINUATION_PREFIX,
@@ -102,8 +101,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         if split_emoji:
             self._split_differently = f"(?:{self._split_differently}|[{unicode_tables.PICTURES}])"
         self._run = OpRunner()
-        self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
-        self._graph_offsets = None  # made when it is asked for
+        self._offsets = Offsets(self.normalization, wordpiece_scheme)
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
 
     @classmethod
@@ -133,12 +131,9 @@ class KoreanWordPieceTokenizer(Tokenizer):
         )
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        if self._graph_offsets is None:
-            self._graph_offsets = GraphOffsets(self.normalization, self.wordpiece_scheme)
-        text_words, ids, byte_begins, byte_ends = self._run(self._cut_words, texts)
-        begins, ends = self._graph_offsets.of_pieces(texts, text_words, byte_begins, byte_ends)
-        splits = tf.gather(ids.row_splits, text_words.row_splits)
-        return tuple(tf.RaggedTensor.from_row_splits(values, splits) for values in (ids.flat_values, begins, ends))
+        ids, splits, *places = self._run(self._cut_words, texts)
+        begins, ends = self._offsets.of_pieces(texts, *places)
+        return tuple(tf.RaggedTensor.from_row_splits(values, splits) for values in (ids, begins, ends))
 
     def encode_words(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Encodes many texts at once and keeps the pieces of each word together.
@@ -214,10 +209,8 @@ class KoreanWordPieceTokenizer(Tokenizer):
         self.vocabulary.to_file(path)
 
     def _locate(self, texts):
-        text_words, ids, byte_begins, byte_ends = self._run(self._cut_words, texts)
-        begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
-        splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
-        return ids.flat_values.numpy(), begins, ends, splits
+        ids, splits, *places = (values.numpy() for values in self._run(self._cut_words, texts))
+        return ids, *self._offsets.of_pieces(texts, *places), splits
 
     def _normalize_and_find_apart(self, texts):
         """Returns normalised texts, and the rows, int64 [M, 1], of those whose words are to be split first."""
@@ -254,8 +247,11 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return self._wordpiece.tokenize(self._split_words(texts))
 
     def _cut_words(self, texts):
-        text_words = self._split_words(texts)
-        return text_words, *self._wordpiece.tokenize_with_byte_offsets(text_words.flat_values)
+        """Returns the ids of all pieces, the texts' splits of them, and the arguments of `Offsets.of_pieces`."""
+        words = self._split_words(texts)
+        ids, begins, ends = self._wordpiece.tokenize_with_byte_offsets(words.flat_values)
+        splits = tf.gather(ids.row_splits, words.row_splits)
+        return ids.values, splits, words.flat_values, words.row_splits, ids.row_splits, begins.values, ends.values
 
     def _split_words(self, texts):
         return self._split_normalized(normalization.normalize(texts, self.normalization))

@@ -1,4 +1,4 @@
-"""Properties of characters in Unicode, as tables that are small enough to be constants of a graph."""
+"""Properties of characters in Unicode, and characters of texts with the places that they come from."""
 
 import collections.abc
 import functools
@@ -10,54 +10,85 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.tokenization.arrays import (
+    Array,
+    cast,
+    concat,
+    cumsum,
+    expanded,
+    gather,
+    masked,
+    segment_max,
+    where,
+)
+
 # Planes in which no character has a case, a decomposition or a combining class.
 _PLAIN = range(0x40000, 0xE0000)
 _CODE_POINTS = [*range(_PLAIN.start), *range(_PLAIN.stop, 0xE1000)]
 _HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)
 
+# Of arrays each character is looked up in Python's database; for graphs that becomes a table, small enough for one of
+# their constants, when the first is made.
+
 
 class KindOfCharacter:
-    """A number for each character, as a function gives it, kept as ranges of characters with the same."""
+    """A number for each character, as a function gives it; for graphs as ranges of characters with the same."""
 
     def __init__(self, kind_of: collections.abc.Callable[[str], int]):
+        self._kind_of = kind_of
+
+    @functools.cached_property
+    def _ranges(self):
         begins, kinds = [], []
         for code_point in _CODE_POINTS:
-            kind = kind_of(chr(code_point))
+            kind = self._kind_of(chr(code_point))
             if not kinds or kind != kinds[-1]:
                 begins.append(code_point)
                 kinds.append(kind)
-        self._begins, self._kinds = np.array(begins, np.int32), np.array(kinds, np.int32)
+        return np.array(begins, np.int32), np.array(kinds, np.int32)
 
-    def __call__(self, characters: tf.Tensor) -> tf.Tensor:
+    def __call__(self, characters: Array) -> Array:
         """Returns the numbers of int32 [M] characters, int32 [M]."""
-        return tf.gather(self._kinds, tf.searchsorted(self._begins, characters, side="right") - 1)
+        if not tf.is_tensor(characters):
+            different, places = np.unique(characters, return_inverse=True)
+            return np.array([self._kind_of(chr(code)) for code in different], np.int32)[places]
+        begins, kinds = self._ranges
+        return tf.gather(kinds, tf.searchsorted(begins, characters, side="right") - 1)
 
 
 class Replacement:
-    """The one or more characters that a function puts in the place of each."""
+    """The characters that a function puts in the place of each, maybe none."""
 
     def __init__(self, replace: collections.abc.Callable[[str], str]):
+        self._replace = replace
+
+    @functools.cached_property
+    def _table(self):
         found = {
-            code_point: replace(chr(code_point)) for code_point in _CODE_POINTS if not 0xD800 <= code_point < 0xE000
+            code_point: self._replace(chr(code_point))
+            for code_point in _CODE_POINTS
+            if not 0xD800 <= code_point < 0xE000
         }
         changed = {code_point: text for code_point, text in found.items() if text != chr(code_point)}
         # One more, which no character is, so that there is always something to look up.
-        self._keys = np.array([*changed, sys.maxunicode + 1], np.int32)
-        self._splits = np.cumsum([0, *map(len, changed.values()), 1]).astype(np.int32)
-        self._values = np.array([*map(ord, "".join(changed.values())), 0], np.int32)
+        keys = np.array([*changed, sys.maxunicode + 1], np.int32)
+        splits = np.cumsum([0, *map(len, changed.values()), 1]).astype(np.int32)
+        return keys, splits, np.array([*map(ord, "".join(changed.values())), 0], np.int32)
 
-    def __call__(self, characters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def __call__(self, characters: Array) -> tuple[Array, Array]:
         """Returns the replacements of int32 [M] characters, and which of the M each comes from, int32 [K] both."""
-        places = tf.searchsorted(self._keys, characters)
-        is_changed = tf.equal(tf.gather(self._keys, places), characters)
-        counts = tf.where(is_changed, tf.gather(np.diff(self._splits), places), 1)
-        parts = tf.ragged.range(counts)
-        sources = tf.cast(parts.value_rowids(), tf.int32)
-        values = tf.minimum(
-            tf.gather(self._splits[:-1], tf.gather(places, sources)) + parts.values, len(self._values) - 1
-        )
+        if not tf.is_tensor(characters):
+            different, places = np.unique(characters, return_inverse=True)
+            texts = np.array([self._replace(chr(code)) for code in different], object)[places].tolist()
+            return codes_of("".join(texts)), expanded(np.array(list(map(len, texts)), np.int32))[1]
+        keys, splits, replacements = self._table
+        places = tf.searchsorted(keys, characters)
+        is_changed = tf.equal(tf.gather(keys, places), characters)
+        counts = tf.where(is_changed, tf.gather(np.diff(splits), places), 1)
+        numbers, sources = expanded(counts)
+        values = tf.minimum(tf.gather(splits[:-1], tf.gather(places, sources)) + numbers, len(replacements) - 1)
         replaced = tf.where(
-            tf.gather(is_changed, sources), tf.gather(self._values, values), tf.gather(characters, sources)
+            tf.gather(is_changed, sources), tf.gather(replacements, values), tf.gather(characters, sources)
         )
         return replaced, sources
 
@@ -65,7 +96,8 @@ class Replacement:
 class StarterPairs:
     """The characters that two starters, such as a leading and a vowel jamo, are composed to."""
 
-    def __init__(self):
+    @functools.cached_property
+    def _table(self):
         pairs = {}
         for code_point in _CODE_POINTS:
             parts = (
@@ -75,14 +107,17 @@ class StarterPairs:
                 parts = (unicodedata.normalize("NFC", parts[:2]), parts[2])
             if len(parts) == 2 and not unicodedata.combining(parts[1]):
                 pairs[(ord(parts[0]) << 21) + ord(parts[1])] = code_point
-        self._keys = np.array([*sorted(pairs), np.iinfo(np.int64).max])
-        self._composed = np.array([*(pairs[key] for key in sorted(pairs)), -1], np.int32)
+        keys = np.array([*sorted(pairs), np.iinfo(np.int64).max])
+        return keys, np.array([*(pairs[key] for key in sorted(pairs)), -1], np.int32)
 
-    def __call__(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    def __call__(self, first: Array, second: Array) -> Array:
         """Returns the characters that each two of int32 [M] are composed to, -1 if to nothing: int32 [M]."""
-        keys = tf.bitwise.left_shift(tf.cast(first, tf.int64), 21) + tf.cast(second, tf.int64)
-        places = tf.searchsorted(self._keys, keys)
-        return tf.where(tf.equal(tf.gather(self._keys, places), keys), tf.gather(self._composed, places), -1)
+        if not tf.is_tensor(second):
+            return np.array([_composed(*map(chr, pair)) for pair in zip(first, second)], np.int32)
+        keys, composed = self._table
+        pairs = tf.bitwise.left_shift(tf.cast(first, tf.int64), 21) + tf.cast(second, tf.int64)
+        places = tf.searchsorted(keys, pairs)
+        return tf.where(tf.equal(tf.gather(keys, places), pairs), tf.gather(composed, places), -1)
 
 
 def _pair(code_point):
@@ -94,7 +129,12 @@ def _pair(code_point):
     return "".join(chr(int(part, 16)) for part in parts)
 
 
-# Characters of texts and where they come from, for steps of normalisation with TensorFlow ops alone.
+def _composed(first, second):
+    joined = unicodedata.normalize("NFC", first + second)
+    return ord(joined) if len(joined) == 1 and not unicodedata.combining(second) else -1
+
+
+# Characters of texts and where they come from, for the steps of normalisation.
 
 CAPITAL_SIGMA, _FINAL_SIGMA = "Σς"
 _NEITHER, _CASED, _CASE_IGNORABLE = range(3)
@@ -103,66 +143,93 @@ _NEITHER, _CASED, _CASE_IGNORABLE = range(3)
 class Characters(typing.NamedTuple):
     """Characters of several texts, one text after the other, and where they come from, int32 [M] each."""
 
-    codes: tf.Tensor  # their code points
-    begins: tf.Tensor  # where what they stand for begins in its text
-    ends: tf.Tensor  # where it ends
-    rows: tf.Tensor  # their text, ascending
+    codes: Array  # their code points
+    begins: Array  # where what they stand for begins in its text
+    ends: Array  # where it ends
+    rows: Array  # their text, ascending
 
 
-def characters_of(texts: tf.Tensor) -> Characters:
-    """Returns the characters of texts string [N]; bytes that are no UTF-8 become U+FFFD."""
-    decoded = tf.strings.unicode_decode(texts, "UTF-8")
-    rows = tf.cast(decoded.value_rowids(), tf.int32)
-    begins = tf.range(tf.size(decoded.values)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
-    return Characters(decoded.values, begins, begins + 1, rows)
+def codes_of(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.int32)
+
+
+def characters_of(texts: list[str] | tf.Tensor) -> Characters:
+    """Returns the characters of texts, strings or string [N]; bytes that are no UTF-8 become U+FFFD.
+
+    Lone surrogates of strings, of which tensors hold none, are left out.
+    """
+    if tf.is_tensor(texts):
+        decoded = tf.strings.unicode_decode(texts, "UTF-8")
+        codes, rows = decoded.values, tf.cast(decoded.value_rowids(), tf.int32)
+        begins = tf.range(tf.size(codes)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
+        return Characters(codes, begins, begins + 1, rows)
+    codes = codes_of("".join(texts))
+    begins, rows = expanded(np.array(list(map(len, texts)), np.int32))
+    is_character = (codes < 0xD800) | (codes >= 0xE000)
+    characters = Characters(codes, begins, begins + 1, rows)
+    return characters if is_character.all() else kept(characters, is_character)
+
+
+def texts_of(characters: Characters, num_texts: tf.Tensor) -> tf.Tensor:
+    """Returns the characters, of tensors, as so many strings, string [N]."""
+    rows = tf.cast(characters.rows, tf.int64)
+    ragged = tf.RaggedTensor.from_value_rowids(characters.codes, rows, tf.cast(num_texts, tf.int64))
+    return tf.strings.unicode_encode(ragged, "UTF-8")
+
+
+def kept(characters: Characters, is_kept: Array) -> Characters:
+    return Characters(*(masked(values, is_kept) for values in characters))
 
 
 def replaced(characters: Characters, replacement: Replacement) -> Characters:
     """Replaces characters; several that take the place of one all have its span."""
     codes, sources = replacement(characters.codes)
-    return Characters(codes, *(tf.gather(values, sources) for values in characters[1:]))
+    return Characters(codes, *(gather(values, sources) for values in characters[1:]))
 
 
-def dropped(characters: Characters, is_kept: tf.Tensor) -> Characters:
+def dropped(characters: Characters, is_kept: Array) -> Characters:
     """Drops characters; their spans go to the last character before them that is kept, if there is one."""
-    groups = tf.cumsum(tf.cast(is_kept, tf.int32)) - 1
-    kept = Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
-    is_of_text = tf.equal(tf.gather(tf.concat([[-1], kept.rows], axis=0), groups + 1), characters.rows)
-    ends = tf.math.segment_max(tf.where(is_of_text, characters.ends, 0), groups + 1)
-    return kept._replace(ends=ends[1:][: tf.size(kept.ends)])
+    groups = cumsum(cast(is_kept))
+    left = kept(characters, is_kept)
+    is_of_text = gather(concat([[-1], left.rows]), groups) == characters.rows
+    return left._replace(ends=segment_max(where(is_of_text, characters.ends, 0), groups)[1:])
 
 
-def differs(values: tf.Tensor) -> tf.Tensor:
+def before(values: Array, first: int) -> Array:
+    """Returns what stands before each of values [M], `first` before the first."""
+    return concat([[first], values])[:-1]
+
+
+def differs(values: Array) -> Array:
     """Returns where a value of [M] differs from the one before it, bool [M]; True for the first."""
-    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
+    return concat([values[:1] == values[:1], values[1:] != values[:-1]])
 
 
-@functools.cache
-def lower_case() -> Replacement:
-    return Replacement(str.lower)
+LOWER_CASE = Replacement(str.lower)
 
 
 def end_words_in_sigma(characters: Characters) -> Characters:
-    """Gives a capital sigma at the end of a word the lower case that it has there."""
-    return tf.cond(
-        tf.reduce_any(tf.equal(characters.codes, ord(CAPITAL_SIGMA))),
-        lambda: characters._replace(codes=_with_final_sigmas(characters)),
-        lambda: characters,
-    )
+    """Gives a capital sigma at the end of a word the lower case that it has there.
+
+    That is, by the rule of Unicode, after a cased letter and before none, other marks passed over.
+    """
+    is_sigma = characters.codes == ord(CAPITAL_SIGMA)
+    if not tf.is_tensor(is_sigma):
+        return _with_final_sigmas(characters, is_sigma)
+    return tf.cond(tf.reduce_any(is_sigma), lambda: _with_final_sigmas(characters, is_sigma), lambda: characters)
 
 
-def _with_final_sigmas(characters):
-    """Returns the codes, by the rule of Unicode: after a cased letter and before none, other marks passed over."""
-    kinds = _kinds_of_case()(characters.codes)
-    places = tf.where(tf.not_equal(kinds, _CASE_IGNORABLE))[:, 0]
-    codes, rows, kinds = (tf.gather(values, places) for values in (characters.codes, characters.rows, kinds))
-    cased_rows = tf.where(tf.equal(kinds, _CASED), rows, -1)
-    before = tf.concat([[-1], cased_rows], axis=0)[: tf.size(rows)]
-    behind = tf.concat([cased_rows, [-1]], axis=0)[1:]
-    is_final = tf.equal(codes, ord(CAPITAL_SIGMA)) & tf.equal(before, rows) & tf.not_equal(behind, rows)
-    places = tf.boolean_mask(places, is_final)
-    finals = tf.fill([tf.size(places)], ord(_FINAL_SIGMA))
-    return tf.tensor_scatter_nd_update(characters.codes, places[:, None], finals)
+def _with_final_sigmas(characters, is_sigma):
+    kinds = _KIND_OF_CASE(characters.codes)
+    is_letter = kinds != _CASE_IGNORABLE
+    cased_rows = where(masked(kinds, is_letter) == _CASED, masked(characters.rows, is_letter), -1)
+    # Of the letters around a sigma, which is one itself; one more, so that there is something to look up.
+    number = cumsum(cast(is_letter))
+    cased_rows = concat([[-1], cased_rows, [-1]])
+    follows_cased = gather(cased_rows, where(is_sigma, number - 1, 0)) == characters.rows
+    precedes_cased = gather(cased_rows, where(is_sigma, number + 1, 0)) == characters.rows
+    is_final = is_sigma & follows_cased & ~precedes_cased
+    return characters._replace(codes=where(is_final, ord(_FINAL_SIGMA), characters.codes))
 
 
 def _kind_of_case(character):
@@ -171,9 +238,7 @@ def _kind_of_case(character):
     return _CASE_IGNORABLE if f"AΣ{character}a".lower()[1] == "σ" else _NEITHER
 
 
-@functools.cache
-def _kinds_of_case():
-    return KindOfCharacter(_kind_of_case)
+_KIND_OF_CASE = KindOfCharacter(_kind_of_case)
 
 
 # The characters as BERT's tokenizers, that of the library `tokenizers` and Google's, see them.

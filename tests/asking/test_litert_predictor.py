@@ -15,10 +15,10 @@ from tiny_config import tiny_config
 import albert_tf
 from albert_tf.asking.batch_prediction import BatchOptions, predict_file
 from albert_tf.asking.cards import FAST_TOKENIZER_FILE
-from albert_tf.asking.litert import FastInputs, kept_lengths, pad
+from albert_tf.asking.litert import FastInputs, pad
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import sha256_of
-from albert_tf.base.texts import TRUNCATIONS
+from albert_tf.base.texts import TRUNCATIONS, kept_lengths
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.modeling.kernels.elementwise import gelu_erf

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from text_strategies import ANY_TEXT, EMOJI, EVERY_CHARACTER, normalized_alike
+from text_strategies import ANY_TEXT, EMOJI, EVERY_CHARACTER, characters_and_spans, normalized_alike
 
-from albert_tf.tokenization.normalization import NormalizationOptions, normalize, normalize_with_offsets
-from albert_tf.tokenization.offsets import OriginalPositions
+from albert_tf.tokenization.normalization import NormalizationOptions, normalize
+from albert_tf.tokenization.offsets import Offsets
 
 ALL_OPTIONS = [NormalizationOptions(*switches) for switches in itertools.product([True, False], repeat=5)]
 FAMILY = "👨\u200d👩\u200d👧"
@@ -121,16 +121,13 @@ def test_emoji_sequences_fall_apart_on_request():
     ids=ascii,
 )
 def test_spans_count_characters_of_the_text_as_given(text, switches, expected):
-    assert list(zip(*normalize_with_offsets(text, NormalizationOptions(**switches)))) == expected
+    assert characters_and_spans(text, NormalizationOptions(**switches)) == expected
 
 
 @settings(max_examples=50)
 @given(st.lists(ANY_TEXT, max_size=4), st.sampled_from(ALL_OPTIONS))
 def test_positions_of_many_texts_equal_those_of_each(texts, options):
-    expected = []
-    for text in texts:
-        characters, spans = normalize_with_offsets(text, options)
-        expected.append([span for character, span in zip(characters, spans) if character != " "])
+    expected = [[span for _, span in characters_and_spans(text, options)] for text in texts]
     counts = np.array([len(spans) for spans in expected], np.int64)
-    begins, ends = OriginalPositions(options).spans(texts, counts)
+    begins, ends = Offsets(options, "continuation").spans(texts, counts)
     assert list(zip(begins.tolist(), ends.tolist())) == [span for spans in expected for span in spans]

@@ -10,12 +10,11 @@ import typing
 import numpy as np
 
 from albert_tf.base.errors import InputError
-from albert_tf.base.texts import window_borders
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.task import CUT, Features
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
-from albert_tf.tokenization.model_inputs import pack_arrays
+from albert_tf.tokenization.model_inputs import cut_windows, pack_arrays
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # The position of an answer that is not known: such a window has no part in the loss.
@@ -79,21 +78,18 @@ def encode_questions(
     queries = queries[:, :max_query_length].to_list()
     contexts = _encode_contexts(questions, tokenizer)
 
-    windows, parts = [], []
-    for index, (question, query) in enumerate(zip(questions, queries)):
-        ids, room = contexts[question.context].ids, max_seq_length - num_special - len(query)
-        for begin, end in window_borders(len(ids), room, options.doc_stride):
-            windows.append((index, begin, end))
-            parts.append((query, ids[begin:end]))
-    columns = np.array(windows, np.int32)
-    count = len(windows)
+    lengths = np.array([len(contexts[question.context].ids) for question in questions], np.int32)
+    query_lengths = np.array(list(map(len, queries)), np.int32)
+    rows, begins, ends = cut_windows(lengths, max_seq_length - num_special - query_lengths, options.doc_stride)
+    windows, count = list(zip(rows, begins, ends)), len(rows)
+    parts = [(queries[row], contexts[questions[row].context].ids[begin:end]) for row, begin, end in windows]
     features = {
         **pack_arrays(list(zip(*parts)), vocabulary, max_seq_length),
         "start_positions": np.zeros(count, np.int32),
         "end_positions": np.zeros(count, np.int32),
-        "question_indices": columns[:, 0],
-        "context_positions": np.array([num_special - 1 + len(queries[index]) for index in columns[:, 0]], np.int32),
-        "context_begins": columns[:, 1],
+        "question_indices": rows,
+        "context_positions": num_special - 1 + query_lengths[rows],
+        "context_begins": begins.astype(np.int32),
         "context_offsets": np.empty(count, object),
         "is_on_borders": np.zeros(count, bool),
         CUT: pieces_cut,

@@ -11,7 +11,6 @@ import numpy as np
 
 from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed, shorten
-from albert_tf.base.texts import window_borders
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT, Features
 from albert_tf.finetuning.texts.label_sets import looks_like_list
@@ -19,7 +18,7 @@ from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile
 from albert_tf.reading.values import columns_of, describe_columns, is_missing, joined_text, one_value, plain_labels
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.model_inputs import pack_arrays, pack_segments
+from albert_tf.tokenization.model_inputs import cut_windows, pack_arrays, pack_segments
 
 # What a file to predict may hold in place of a label that nobody knows yet.
 UNKNOWN_LABELS = ("", "-", "?")
@@ -209,17 +208,13 @@ def encode_in_windows(tokenizer: Tokenizer, texts: list[str], max_seq_length: in
     """Encodes texts as windows, `[CLS] part [SEP]`, those of one text one after the other, at least one of each."""
     # Returns of N windows int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; `TEXT_INDICES`; `WINDOW_WEIGHTS`.
     ids = tokenizer.encode_ids(texts)
-    pieces, starts = ids.values.numpy(), ids.row_splits.numpy()
-    parts, indices, weights = [], [], []
-    for index, (start, end) in enumerate(itertools.pairwise(starts)):
-        borders = list(window_borders(int(end - start), max_seq_length - NUM_SPECIAL, stride))
-        parts += [pieces[start + first : start + last] for first, last in borders]
-        indices += [index] * len(borders)
-        weights += [1 / len(borders)] * len(borders)
+    pieces, splits = ids.values.numpy(), ids.row_splits.numpy()
+    rows, begins, ends = cut_windows(np.diff(splits), max_seq_length - NUM_SPECIAL, stride)
+    parts = [pieces[begin:end] for begin, end in zip(splits[rows] + begins, splits[rows] + ends)]
     return {
         **pack_arrays([parts], tokenizer.vocabulary, max_seq_length),
-        TEXT_INDICES: np.array(indices, np.int32),
-        WINDOW_WEIGHTS: np.array(weights, np.float32),
+        TEXT_INDICES: rows,
+        WINDOW_WEIGHTS: (1 / np.bincount(rows)[rows]).astype(np.float32),
     }
 
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from albert_tf.asking.answers import DEFAULT
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
-from albert_tf.serving.signatures.base import Signatures, compute_by_length, count_up, slices, substrings
-from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+from albert_tf.serving.signatures.base import Signatures, compute_by_length, slices, substrings
+from albert_tf.tokenization.model_inputs import cut_windows
 
 
 class _Windows(typing.NamedTuple):
@@ -91,23 +91,11 @@ class AnswerSignatures(Signatures):
         room = self._max_seq_length - num_special
         queries = queries[:, : min(options.max_query_length, room // 2)]
         rooms = room - tf.cast(queries.row_lengths(), tf.int32)
-        strides = tf.minimum(options.doc_stride, tf.maximum(1, rooms // 2))
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        rows, numbers = count_up(1 + tf.maximum(0, -(-(lengths - rooms) // strides)))
-        begins = numbers * tf.gather(strides, rows)
-        ends = tf.minimum(begins + tf.gather(rooms, rows), tf.gather(lengths, rows))
+        rows, begins, ends = cut_windows(lengths, rooms, options.doc_stride)
         queries = tf.gather(queries, rows)
         windows = _Windows(rows, begins, ends, num_special - 1 + tf.cast(queries.row_lengths(), tf.int32))
-
-        cls, sep = (tf.fill([tf.size(rows), 1], vocabulary.id_of(token)) for token in (CLS, SEP))
-        between = [sep] * vocabulary.num_separators
-        inputs = tf.concat([cls, queries, *between, slices(ids, rows, begins, ends), sep], axis=1)
-        lengths = tf.cast(inputs.row_lengths(), tf.int32)
-        length = tf.reduce_max(tf.concat([lengths, [1]], axis=0))  # where there is no text, one piece
-        input_ids = inputs.to_tensor(vocabulary.id_of(PAD), shape=tf.stack([-1, length]))
-        input_mask = tf.sequence_mask(lengths, tf.shape(input_ids)[1], tf.int32)
-        segment_ids = input_mask - tf.sequence_mask(windows.positions, tf.shape(input_ids)[1], tf.int32)
-        return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}, windows
+        return self._inputs.pack(queries, slices(ids, rows, begins, ends)), windows
 
     def _spans(self, windows, outputs):
         """Returns spans of each window, first and last piece in the text and score [W, C], and what speaks for none."""

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from albert_tf.asking.answers import DEFAULT, LENGTHS, LabelsAnswer
 from albert_tf.finetuning.texts.labelled_text import NUM_SPECIAL
-from albert_tf.serving.signatures.base import Signatures, count_up, slices
+from albert_tf.serving.signatures.base import Signatures, slices
+from albert_tf.tokenization.model_inputs import cut_windows
 
 
 class LabelSignatures(Signatures):
@@ -32,12 +33,9 @@ class LabelSignatures(Signatures):
 
     def _cut(self, ids):
         """Returns the windows of texts, int32 [W, (tokens)], and the text of each, int32 [W]."""
-        room = self._max_seq_length - NUM_SPECIAL
-        stride = min(self._task.doc_stride, max(1, room // 2))
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        rows, numbers = count_up(1 + tf.maximum(0, -(-(lengths - room) // stride)))
-        begins = numbers * stride
-        return slices(ids, rows, begins, tf.minimum(begins + room, tf.gather(lengths, rows))), rows
+        rows, begins, ends = cut_windows(lengths, self._max_seq_length - NUM_SPECIAL, self._task.doc_stride)
+        return slices(ids, rows, begins, ends), rows
 
     def _answer(self, outputs):
         probabilities = outputs["probabilities"] if "probabilities" in outputs else tf.nn.softmax(outputs["logits"])

@@ -8,12 +8,12 @@ All of it is done by tables of Python's Unicode database with TensorFlow ops, in
 """
 
 import dataclasses
-import functools
 import unicodedata
 
 import tensorflow as tf
 
 from albert_tf.tokenization.unicode_tables import (
+    LOWER_CASE,
     Characters,
     KindOfCharacter,
     Replacement,
@@ -21,8 +21,9 @@ from albert_tf.tokenization.unicode_tables import (
     differs,
     dropped,
     end_words_in_sigma,
-    lower_case,
+    kept,
     replaced,
+    texts_of,
 )
 
 _SPACE, _QUOTATION_MARK = map(ord, ' "')
@@ -65,29 +66,23 @@ class SentencePieceNormalizer:
         """Returns the characters of normalised texts, and where they stand in the texts as given."""
         characters = characters_of(texts)
         if self._lowers_first:
-            characters = replaced(characters, lower_case())
+            characters = replaced(characters, LOWER_CASE)
         characters = _collapse_spaces(characters)
         if self._options.normalize_quotes:
             characters = _join_pairs_of_marks(characters)
         if self._options.strip_accents:
             characters = _strip_accents(characters)
         if self._options.lower_case:
-            characters = replaced(end_words_in_sigma(characters), lower_case())
+            characters = replaced(end_words_in_sigma(characters), LOWER_CASE)
         return characters
 
     def _normalize_any(self, texts):
         return texts_of(self.characters(texts), tf.size(texts))
 
 
-def texts_of(characters: Characters, num_texts: tf.Tensor) -> tf.Tensor:
-    rows = tf.cast(characters.rows, tf.int64)
-    ragged = tf.RaggedTensor.from_value_rowids(characters.codes, rows, tf.cast(num_texts, tf.int64))
-    return tf.strings.unicode_encode(ragged, "UTF-8")
-
-
 def _collapse_spaces(characters):
     """Leaves one space of each run of them between other characters."""
-    is_space = _spaces()(characters.codes) > 0
+    is_space = _IS_SPACE(characters.codes) > 0
     begins_text = differs(characters.rows)
     begins_run = differs(is_space) | begins_text
     # Of what follows the run, which is no space; a run at the end of a text has none.
@@ -96,7 +91,7 @@ def _collapse_spaces(characters):
     is_followed = tf.equal(tf.gather(others, num_before), characters.rows)
     is_kept = ~is_space | (begins_run & ~begins_text & is_followed)
     characters = characters._replace(codes=tf.where(is_space, _SPACE, characters.codes))
-    return Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
+    return kept(characters, is_kept)
 
 
 def _join_pairs_of_marks(characters):
@@ -113,20 +108,14 @@ def _join_pairs_of_marks(characters):
 
 
 def _strip_accents(characters):
-    _, sources = _without_accents()(characters.codes)
+    _, sources = _WITHOUT_ACCENTS(characters.codes)
     leaves_something = tf.math.unsorted_segment_sum(tf.ones_like(sources), sources, tf.size(characters.codes)) > 0
-    return replaced(dropped(characters, leaves_something), _without_accents())
+    return replaced(dropped(characters, leaves_something), _WITHOUT_ACCENTS)
 
 
-@functools.cache
-def _spaces():
-    return KindOfCharacter(lambda character: int(character.isspace()))
+def _without_marks(character):
+    return "".join(part for part in unicodedata.normalize("NFKD", character) if not unicodedata.combining(part))
 
 
-@functools.cache
-def _without_accents():
-    def decompose(character):
-        parts = unicodedata.normalize("NFKD", character)
-        return "".join(part for part in parts if not unicodedata.combining(part))
-
-    return Replacement(decompose)
+_IS_SPACE = KindOfCharacter(lambda character: int(character.isspace()))
+_WITHOUT_ACCENTS = Replacement(_without_marks)

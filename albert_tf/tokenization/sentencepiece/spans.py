@@ -1,6 +1,5 @@
 """Where pieces stand: from bytes of normalised texts to characters of the texts as given."""
 
-import functools
 import itertools
 import typing
 
@@ -42,7 +41,7 @@ def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
     The engine gives a piece all spaces before it, and only the last piece of several that stand for one character has a
     span that is not empty. `is_space`, bool [P], are pieces that are nothing but a space.
     """
-    kinds = _kinds()(characters.codes)
+    kinds = _KIND_OF_CHARACTER(characters.codes)
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")
     first, behind = _without(spans, tf.equal(kinds, _PART), text_ends)
     other_first, other_behind = _without(spans, kinds > _SPACE, text_ends)
@@ -77,14 +76,10 @@ def in_texts(spans: Spans, characters: Characters) -> tuple[tf.Tensor, tf.Tensor
     return begin, tf.where(spans.firsts < spans.behinds, tf.gather(ends, last), begin)
 
 
-def _kind_of(character):
-    """Returns the kind of a character, of which only `_PART` may stand at the ends of a span."""
-    return {" ": _SPACE, SPACE_MARK: _SPACE, "": _REMOVED}.get(clean_character(character), _PART)
-
-
-@functools.cache
-def _kinds():
-    return KindOfCharacter(_kind_of)
+# Of which only `_PART` may stand at the ends of a span.
+_KIND_OF_CHARACTER = KindOfCharacter(
+    lambda character: {" ": _SPACE, SPACE_MARK: _SPACE, "": _REMOVED}.get(clean_character(character), _PART)
+)
 
 
 # Pieces that end in a digit and a comma, cut before the comma.

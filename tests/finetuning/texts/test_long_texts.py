@@ -9,11 +9,12 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.base.errors import InputError
-from albert_tf.base.texts import mean_over_windows, softmax, window_borders
+from albert_tf.base.texts import mean_over_windows, softmax
 from albert_tf.finetuning import Classification, MultiLabel, Regression, runner
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_in_windows
 from albert_tf.serving.exporting import export_model
+from albert_tf.tokenization.model_inputs import cut_windows
 from albert_tf.training import RunSettings, TrainingRun
 
 TEXTS = ["좋다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다 " * 6, "", "그저 그렇다 " * 9, "나쁘다"]
@@ -22,7 +23,9 @@ LENGTH, STRIDE = 16, 6
 
 @given(st.integers(0, 200), st.integers(1, 30), st.integers(1, 40))
 def test_windows_hold_every_piece_and_the_last_ends_with_the_text(num_pieces, room, stride):
-    borders = list(window_borders(num_pieces, room, stride))
+    rows, begins, ends = cut_windows(np.array([num_pieces, room]), room, stride)
+    assert rows.tolist() == [0] * (len(rows) - 1) + [1] and (begins[-1], ends[-1]) == (0, room)
+    borders = list(zip(begins[:-1].tolist(), ends[:-1].tolist()))
     assert all(0 < end - begin <= room for begin, end in borders) or borders == [(0, 0)]
     assert {piece for begin, end in borders for piece in range(begin, end)} == set(range(num_pieces))
     assert borders[0][0] == 0 and borders[-1][1] == num_pieces
@@ -47,7 +50,7 @@ def test_windows_are_the_parts_of_a_text_between_special_tokens(sample_tokenizer
     expected = [
         [cls, *ids[begin:end], sep]
         for ids in sample_tokenizer.encode_ids(TEXTS).to_list()
-        for begin, end in window_borders(len(ids), LENGTH - 2, STRIDE)
+        for _, begin, end in zip(*cut_windows(np.array([len(ids)]), LENGTH - 2, STRIDE))
     ]
     assert found == expected and len(found) > len(TEXTS)
     of_texts = np.zeros(len(TEXTS))
