@@ -198,7 +198,14 @@ def test_answer_spans_equal_hugging_face(randomized):
     compare(randomized(AlbertForQuestionAnswering(BASE)), "end_logits", "ForQuestionAnswering", 11)
 
 
-@pytest.mark.parametrize(("buckets", "longest"), [(256, 512), (4, 40), (6, 13), (320, 512), (8, 9), (10, 22), (0, 7)])
+@pytest.mark.parametrize(
+    ("buckets", "longest"),
+    [
+        *((256, 512), (4, 40), (6, 13), (320, 512), (8, 9), (10, 22), (0, 7)),
+        # Rounding decides of the distances 256, 15 and 36, which lie on the end of a step.
+        *((128, 513), (18, 26), (54, 49)),
+    ],
+)
 def test_buckets_are_those_of_hugging_face(buckets, longest):
     modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
     torch = pytest.importorskip("torch")
