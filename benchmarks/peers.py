@@ -13,9 +13,21 @@ _WEIGHT_DECAY = 0.01
 
 
 def keras_hub_backbone(config: AlbertConfig, dtype: str):
-    """Returns KerasHub's `AlbertBackbone` of a config's shape."""
+    """Returns KerasHub's `AlbertBackbone` of a config's shape, or its `DebertaV3Backbone` with `relative_attention`."""
     import keras_hub
 
+    if config.relative_attention != "none":
+        return keras_hub.models.DebertaV3Backbone(
+            vocabulary_size=config.vocab_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            hidden_dim=config.hidden_size,
+            intermediate_dim=config.intermediate_size,
+            dropout=config.hidden_dropout_prob,
+            max_sequence_length=config.longest_distance,
+            bucket_size=config.position_buckets,
+            dtype=dtype,
+        )
     return keras_hub.models.AlbertBackbone(
         vocabulary_size=config.vocab_size,
         num_layers=config.num_hidden_layers,
@@ -40,25 +52,24 @@ def hugging_face_config(config: AlbertConfig, **more):
 
 
 def keras_hub_step(config: AlbertConfig, dtype: str, forward_only: bool = False):
-    """Returns a function of a batch of tensors that trains KerasHub's `AlbertMaskedLM`, and returns the loss."""
+    """Returns a function of a batch of tensors that trains KerasHub's `MaskedLM` of a config, and returns the loss."""
     import keras
     import keras_hub
 
     backbone = keras_hub_backbone(config, dtype)
-    model = keras_hub.models.AlbertMaskedLM(backbone, preprocessor=None)
+    kind = "Albert" if config.relative_attention == "none" else "DebertaV3"
+    model = getattr(keras_hub.models, f"{kind}MaskedLM")(backbone, preprocessor=None)
     optimizer = keras.optimizers.AdamW(LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     optimizer.build(model.trainable_variables)
 
     def loss_of(batch, training):
-        logits = model(
-            {
-                "token_ids": batch["input_ids"],
-                "segment_ids": batch["segment_ids"],
-                "padding_mask": batch["input_mask"],
-                "mask_positions": batch["masked_lm_positions"],
-            },
-            training=training,
-        )
+        inputs = {
+            "token_ids": batch["input_ids"],
+            "segment_ids": batch["segment_ids"],
+            "padding_mask": batch["input_mask"],
+            "mask_positions": batch["masked_lm_positions"],
+        }
+        logits = model({each.name: inputs[each.name] for each in model.inputs}, training=training)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["masked_lm_ids"], tf.cast(logits, tf.float32))
         weights = batch["masked_lm_weights"]
         return tf.reduce_sum(losses * weights) / (tf.reduce_sum(weights) + 1e-5)

@@ -8,7 +8,8 @@ python -m benchmarks.tpu_step --albert_config_file=configs/deberta_base.json
 Base, AdamW, bfloat16, no dropout except where stated, for one v5e chip. All figures except the seconds are exact for a
 version of libtpu. `--without` compares our step with itself, each time without one of `albert_tf/modeling/kernels`.
 `--by_tensor` says which tensors our step moves, and where they lie. A model of `relative_attention` is
-compared with BERT and with itself where its relative scores are shifted, all of them as masked language models.
+compared with BERT, with KerasHub's DeBERTa and with itself where its relative scores are shifted, all of them as masked
+language models.
 """
 
 import collections
@@ -173,6 +174,7 @@ def main(_):
                 "BERT": lambda: compile_ours(bert),
                 "albert_tf": lambda: compile_ours(config),
                 "shifted scores": lambda: compile_without(config, "relative_scores"),
+                "KerasHub": lambda: compile_keras_hub(config),
             },
         )
         return

@@ -42,10 +42,17 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
     stopped = stopped_copy(run, tmp_path / "run", 4)
     assert pretrain(**on_sentences, **objective).code == 0
     assert_same_run(stopped, run, 4)
-    if objective == {"objective": "roberta"}:
-        assert albert_tf.load(run).fill_mask(["오늘은 [MASK] 맑다"])[0][0]
-
     trained, exported, texts = tmp_path / "classifier", tmp_path / "exported", ["정말 재미있는 영화", "별로"]
+    model = albert_tf.load(run)
+    if objective == {"objective": "roberta"}:
+        assert model.fill_mask(["오늘은 [MASK] 맑다"])[0][0]
+    else:
+        result = run_script("export_model.py", model_dir=run, output_dir=exported / "discriminator")
+        assert result.code == 0, result.errors
+        served = albert_tf.load(exported / "discriminator")
+        for found, each in zip(served.find_replaced(texts), model.find_replaced(texts), strict=True):
+            expected = [piece["probability"] for piece in each]
+            assert [piece["probability"] for piece in found] == pytest.approx(expected, abs=1e-5)
     result = classify(do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained)
     assert (result.code, result.errors) == (0, "")
     for kind in ("saved_model", "litert"):

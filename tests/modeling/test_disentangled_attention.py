@@ -1,4 +1,4 @@
-"""Disentangled attention is that of Hugging Face's DeBERTa-v2, forward and backward, and knows what it can't do."""
+"""Disentangled attention is that of other libraries' DeBERTa, forward and backward, and knows what it can't do."""
 
 import itertools
 import re
@@ -16,7 +16,7 @@ from albert_tf.modeling import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
-from albert_tf.modeling.kernels.relative_scores import places_of_pairs
+from albert_tf.modeling.kernels.relative_scores import places_of_pairs, rows_of_distances
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
@@ -198,7 +198,14 @@ def test_answer_spans_equal_hugging_face(randomized):
     compare(randomized(AlbertForQuestionAnswering(BASE)), "end_logits", "ForQuestionAnswering", 11)
 
 
-@pytest.mark.parametrize(("buckets", "longest"), [(256, 512), (4, 40), (6, 13), (320, 512), (8, 9), (10, 22), (0, 7)])
+@pytest.mark.parametrize(
+    ("buckets", "longest"),
+    [
+        *((256, 512), (4, 40), (6, 13), (320, 512), (8, 9), (10, 22), (0, 7)),
+        # Rounding decides of the distances 256, 15 and 36, which lie on the end of a step.
+        *((128, 513), (18, 26), (54, 49)),
+    ],
+)
 def test_buckets_are_those_of_hugging_face(buckets, longest):
     modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
     torch = pytest.importorskip("torch")
@@ -214,6 +221,90 @@ def test_buckets_are_those_of_hugging_face(buckets, longest):
     if buckets == 256:  # shorter texts read fewer rows
         first, last, places = places_of_pairs(5, config)
         assert (first, last, places.min(), places.max()) == (256 - 4, 256 + 4, 0, 8)
+
+
+# Our name of a variable and KerasHub's, in the order in which they are replaced.
+IN_KERAS_HUB = [
+    (r"^embeddings/word_embeddings$", "token_embedding/embeddings"),
+    (r"^embeddings/layer_norm/", "embeddings_layer_norm/"),
+    (r"^relative_embeddings/table$", "rel_embedding/rel_embedding"),
+    (r"^relative_embeddings/layer_norm/", "rel_embedding/rel_embeddings_layer_norm/"),
+    (r"^(?:attention|feed_forward)_layers/(\d+)/", r"disentangled_attention_encoder_layer_\1/"),
+    (r"/(query|key|value)/", r"/self_attention_layer/\1/"),
+]
+OF_ATTENTION = {"layer_norm": "self_attention_layer_norm", "output_dense": "self_attention_layer/attention_output"}
+OF_FEED_FORWARD = {
+    "layer_norm": "feedforward_layer_norm",
+    "intermediate": "feedforward_intermediate_dense",
+    "output_dense": "feedforward_output_dense",
+}
+
+
+def keras_hub_name(name):
+    """Returns what KerasHub calls one of our encoder's variables."""
+    for kind, names in (("attention", OF_ATTENTION), ("feed_forward", OF_FEED_FORWARD)):
+        for ours, theirs in names.items():
+            name = re.sub(rf"^({kind}_layers/\d+)/{ours}/", rf"\1/{theirs}/", name)
+    for ours, theirs in IN_KERAS_HUB:
+        name = re.sub(ours, theirs, name)
+    return name
+
+
+@pytest.fixture
+def keras_hub_models():
+    return pytest.importorskip("keras_hub", reason="compares with keras-hub").models
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("buckets", "longest"), [(6, 13), (256, 512)])
+def test_states_and_masked_pieces_equal_keras_hub(randomized, keras_hub_models, buckets, longest):
+    config = BASE.replace(position_buckets=buckets, max_relative_positions=0, max_position_embeddings=longest)
+    ours = randomized(AlbertForPreTraining(config))
+    backbone = keras_hub_models.DebertaV3Backbone(
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        max_sequence_length=longest,
+        bucket_size=buckets,
+    )
+    theirs = keras_hub_models.DebertaV3MaskedLM(backbone, preprocessor=None)
+    # Their head has another epsilon than their encoder, 1e-5, and microsoft/DeBERTa's has 1e-7, as ours.
+    theirs.masked_lm_head._intermediate_layer_norm.epsilon = config.layer_norm_eps
+    values = {keras_hub_name(name): variable for name, variable in named_variables(ours.encoder).items()}
+    assert values.keys() == {weight.path for weight in backbone.weights}
+    for weight in backbone.weights:
+        weight.assign(tf.reshape(values[weight.path], weight.shape))
+    head = theirs.masked_lm_head
+    for layer, their_layer in (("transform", head._intermediate_dense), ("layer_norm", head._intermediate_layer_norm)):
+        for variable, weight in zip(named_variables(getattr(ours.masked_lm_head, layer)).values(), their_layer.weights):
+            weight.assign(variable)
+    head._bias.assign(ours.masked_lm_head.output_bias)
+    for length in (1, 7, longest):
+        inputs, is_real = make_batch(length)
+        positions = tf.constant([[0], [0], [length // 2]])
+        their_inputs = {"token_ids": inputs["input_ids"], "padding_mask": inputs["input_mask"]}
+        found = ours({**inputs, "masked_lm_positions": positions})
+        assert_close(found["sequence_output"].numpy()[is_real], backbone(their_inputs).numpy()[is_real])
+        assert_close(found["masked_lm_logits"], theirs({**their_inputs, "mask_positions": positions}))
+
+
+def test_keras_hub_puts_the_farthest_distance_elsewhere_only_where_rounding_decides(keras_hub_models):
+    import keras_hub.src.models.deberta_v3.disentangled_self_attention as theirs
+
+    def differing(buckets, longest):
+        """Returns the distances whose embeddings differ."""
+        layer = theirs.DisentangledSelfAttention(1, 4, max_position_embeddings=longest, bucket_size=buckets)
+        distances = np.arange(1 - longest, longest)
+        found = np.asarray(layer._make_log_bucket_position(tf.constant(distances)))
+        config = BASE.replace(position_buckets=buckets, max_relative_positions=longest)
+        rows = rows_of_distances(config)[1:-1]
+        return distances[np.clip(found + buckets, 0, 2 * buckets - 1) != rows].tolist()
+
+    assert differing(256, 512) == differing(6, 13) == differing(64, 128) == []
+    # They multiply with half the buckets before they divide, so that a quotient of 1 may come out a bit above it.
+    assert differing(4, 8) == [-7]
 
 
 @pytest.mark.parametrize("term", ["p2c|c2p", "c2p", "p2c"])

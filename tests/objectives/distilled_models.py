@@ -15,6 +15,15 @@ VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
 CONFIG = tiny_config(VOCAB_SIZE, num_hidden_layers=2, hidden_dropout_prob=0.0)
 # Of another width, with other heads, deeper, and sharing nothing.
 OTHER = CONFIG.replace(hidden_size=24, num_attention_heads=3, num_hidden_layers=3, sharing="none", embedding_size=6)
+# What makes a DeBERTa of either.
+AS_DEBERTA = {
+    "relative_attention": "p2c|c2p",
+    "position_buckets": 6,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "type_vocab_size": 0,
+    "pooler": False,
+}
 KINDS = "relations", "logits", "layers"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from distilled_models import CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded
+from distilled_models import AS_DEBERTA, CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded
 
 from albert_tf.modeling.layers import named_variables
 from albert_tf.training.run_folder.restoring import load_frozen_models
@@ -35,10 +35,16 @@ def relations(states, num_heads, sees):
     return np.where(sees[:, None], scores, -np.inf)
 
 
+# Either of two models, or both, may know distances; their scores are no part of what is compared.
+BOTH = pytest.mark.parametrize(("student", "teacher"), [({}, {}), ({}, AS_DEBERTA), (AS_DEBERTA, {})], ids=str)
+
+
 @pytest.mark.keras_2
+@BOTH
 @pytest.mark.parametrize(("number", "num_heads"), [(-1, 0), (0, 4)])
-def test_relations_are_those_of_minilm(write_teacher, number, num_heads):
-    objective = distil(CONFIG, write_teacher(OTHER), teacher_layer=number, relation_heads=num_heads)
+def test_relations_are_those_of_minilm(write_teacher, student, teacher, number, num_heads):
+    folder = write_teacher(OTHER.replace(**teacher))
+    objective = distil(CONFIG.replace(**student), folder, teacher_layer=number, relation_heads=num_heads)
     models, batch = loaded(objective), batch_of()
     found, _ = computed(objective, models, batch)
     mask = batch["input_mask"].numpy()
@@ -112,9 +118,10 @@ def scores_of(queries, keys, num_heads):
 
 
 @pytest.mark.keras_2
-def test_logits_are_those_of_distilbert(write_teacher):
-    narrow = CONFIG.replace(num_hidden_layers=3, embedding_size=6, sharing="none")
-    objective = distil(CONFIG, write_teacher(narrow), distillation="logits")
+@BOTH
+def test_logits_are_those_of_distilbert(write_teacher, student, teacher):
+    narrow = CONFIG.replace(num_hidden_layers=3, embedding_size=6, sharing="none", **teacher)
+    objective = distil(CONFIG.replace(**student), write_teacher(narrow), distillation="logits")
     assert objective.loss_coefficients == {"masked_lm_loss": 2.0, "logit_loss": 5.0, "cosine_loss": 1.0}
     models, batch = loaded(objective), batch_of()
     found, _ = computed(objective, models, batch)
@@ -137,11 +144,12 @@ def test_logits_are_those_of_distilbert(write_teacher):
     assert all(float(found[name][1]) == mask.sum() for name in ("logit_loss", "cosine_loss", "agreement"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_to_be_learnt_of_oneself(write_teacher, kind):
+@pytest.mark.parametrize(("kind", "changes"), [*((kind, {}) for kind in KINDS), ("logits", AS_DEBERTA)], ids=str)
+def test_nothing_is_to_be_learnt_of_oneself(write_teacher, kind, changes):
+    config = CONFIG.replace(**changes)
     # A teacher with dropout: in training mode it would differ from itself.
-    folder = write_teacher(CONFIG.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
-    objective = distil(CONFIG, folder, distillation=kind)
+    folder = write_teacher(config.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
+    objective = distil(config, folder, distillation=kind)
     models = loaded(objective, seed=1)
     found, gradients = computed(objective, models, batch_of())
     for name in objective.loss_coefficients:

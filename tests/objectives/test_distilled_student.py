@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from distilled_models import CONFIG, LENGTH, OTHER, batch_of, computed, distil, loaded, random_model
+from distilled_models import AS_DEBERTA, CONFIG, LENGTH, OTHER, batch_of, computed, distil, loaded, random_model
 
 from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
@@ -19,6 +19,7 @@ from albert_tf.modeling.student import begin_with_layers, student_config
         ({"num_hidden_layers": 4, "num_hidden_groups": 2}, (0, 2, 3), {"num_hidden_layers": 3, "num_hidden_groups": 3}),
         ({"num_hidden_layers": 3, "sharing": "none"}, (0, 2), {"num_hidden_layers": 2, "num_hidden_groups": 1}),
         ({"num_hidden_layers": 2, "inner_group_num": 2}, (1,), {"num_hidden_layers": 1, "num_hidden_groups": 1}),
+        ({"num_hidden_layers": 3, "sharing": "none", **AS_DEBERTA}, (0, 2), {"num_hidden_layers": 2}),
     ],
 )
 def test_student_begins_with_layers_of_the_teacher(write_teacher, teacher, layers, changes):
@@ -109,6 +110,13 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
 def test_models_that_can_not_be_compared_are_refused(write_teacher, changes, settings, message):
     with pytest.raises(InputError, match=message):
         distil(CONFIG.replace(**changes), **{"teacher": write_teacher(OTHER), **settings})
+
+
+def test_attention_of_a_teacher_that_knows_distances_is_not_compared(write_teacher):
+    teacher = write_teacher(CONFIG.replace(**AS_DEBERTA))
+    with pytest.raises(InputError, match="scores of a model with relative_attention are more than these; use") as error:
+        distil(CONFIG, teacher, distillation="layers")
+    assert "\n" not in str(error.value)
 
 
 def test_student_of_other_shapes_than_its_layers_is_refused(write_teacher):

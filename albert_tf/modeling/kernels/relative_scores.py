@@ -75,10 +75,15 @@ def rows_of_distances(config: AlbertConfig) -> np.ndarray:
     half = config.position_buckets // 2
     if half:
         sizes = np.maximum(np.abs(distances), half)
-        steps = np.ceil(np.log(sizes / half) / np.log((longest - 1) / half) * (half - 1))
+        steps = np.ceil(_log(sizes / half) / _log((longest - 1) / half) * (half - 1))
         buckets = np.where(sizes == half, distances, np.sign(distances) * (half + steps))
     span = num_distances(config) // 2
     return np.clip(buckets + span, 0, 2 * span - 1).astype(np.int32)
+
+
+def _log(ratio):
+    # Logarithms are rounded to float32, as PyTorch's: that decides of distances that lie on the end of a step.
+    return np.log(np.float32(ratio), dtype=np.float64).astype(np.float32)
 
 
 def num_distances(config: AlbertConfig) -> int:
