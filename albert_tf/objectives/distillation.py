@@ -16,7 +16,14 @@ from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_produ
 from albert_tf.objectives.losses import States
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
-from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, refuse_entities
+from albert_tf.objectives.objective import (
+    POOLER,
+    Objective,
+    encoder_batch_spec,
+    refuse_causal,
+    refuse_entities,
+    refuse_languages,
+)
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import Packing
 
@@ -183,10 +190,8 @@ class Distillation(Objective):
 
     def identity(self):
         """Returns name and settings; the teacher is identified by its content."""
-        return {
-            **super().identity(),
-            **{name: value for name, value in self._settings.kept().items() if name != TEACHER},
-        }
+        own = {name: value for name, value in self._settings.kept().items() if name != TEACHER}
+        return {**super().identity(), **own}
 
     def untouched(self, model):
         if self.fills_masks:
@@ -229,16 +234,8 @@ def _check_settings_of_others(name, settings):
 
 def _check_model(config, whose):
     refuse_entities(config, "distil", whose)
-    if config.is_causal:
-        raise InputError(
-            f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see only what "
-            "comes before them (is_causal=true); use another model"
-        )
-    if config.num_languages:
-        raise InputError(
-            f"`objective=distil` can't read models with num_languages={config.num_languages}, such as {whose}; use "
-            "another model"
-        )
+    refuse_causal(config, "`objective=distil`", whose)
+    refuse_languages(config, "distil", whose)
 
 
 def _unreached(encoder):

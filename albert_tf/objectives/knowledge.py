@@ -120,8 +120,6 @@ def tell_entities(queries: tf.Tensor, vectors: tf.Tensor, labels: tf.Tensor) -> 
     return losses, guesses, tf.gather(labels, tf.argmax(counts))
 
 
-# A model that reads entity vectors where a text mentions entities (ERNIE; Zhang et al. 2019).
-
 ENTITY_VECTORS = "entity_vectors"
 
 

@@ -210,12 +210,12 @@ def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
         )
 
 
-def refuse_languages(config: AlbertConfig, objective: str) -> None:
+def refuse_languages(config: AlbertConfig, objective: str, whose: str = "this model") -> None:
     """Raises InputError if a model has language embeddings, which an objective doesn't use."""
     if config.num_languages:
         raise InputError(
-            f"{objective} doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
-            "set num_languages to 0 in `albert_config_file`, or use `objective=roberta`"
+            f"`objective={objective}` doesn't tell {whose} what language a text is in (num_languages="
+            f"{config.num_languages}); use a model without language embeddings, or `objective=roberta`"
         )
 
 
@@ -228,10 +228,10 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
         )
 
 
-def refuse_causal(config: AlbertConfig, learner: str) -> None:
-    """Raises InputError if tokens see only those before them, where masked ones are to be filled in."""
+def refuse_causal(config: AlbertConfig, learner: str, whose: str = "this model") -> None:
+    """Raises InputError if tokens see only those before them, where both sides are needed."""
     if config.is_causal:
         raise InputError(
-            f"{learner} fills in masked pieces from both sides, and in this model pieces see only what comes before "
-            "them (is_causal=true); use `objective=causal`, or set is_causal to false in `albert_config_file`"
+            f"{learner} reads pieces from both sides, and those of {whose} see only what comes before them "
+            "(is_causal=true); use `objective=causal`, or set is_causal to false in `albert_config_file`"
         )

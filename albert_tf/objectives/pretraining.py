@@ -114,9 +114,6 @@ def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pr
     return lambda config, **others: Pretraining(config, [loss(config, **others) for loss in losses])
 
 
-# The relation of two segments: their order (ALBERT), or whether one follows the other (BERT).
-
-
 class SentenceOrder(PretrainingLoss):
     """Whether two consecutive segments were swapped (Lan et al. 2020, section 3.1)."""
 

@@ -83,22 +83,16 @@ class ReplacedTokens(Objective):
         refuse_languages(config, "electra")
         refuse_entities(config, "electra")
         refuse_causal(config, "electra")
-        self._size, self._is_shared = settings.generator_size, settings.share_generator
-        if self._is_shared and self._size != ElectraSettings().generator_size:
-            raise InputError(
-                "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
-                "one of them out"
-            )
-        self._is_disentangled = settings.disentangled_embeddings
-        if self._is_shared and self._is_disentangled:
-            raise InputError(
-                "`share_generator` makes the model its own generator, so there are no two embeddings for "
-                "`disentangled_embeddings` to tell apart; leave one of them out"
-            )
-        self._weight = settings.replaced_token_weight
-        self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": float(self._weight)}
+        self._settings, self._is_shared = settings, settings.share_generator
+        for name in ("generator_size", "disentangled_embeddings") if self._is_shared else ():
+            if getattr(settings, name) != getattr(ElectraSettings(), name):
+                raise InputError(
+                    f"`share_generator` makes the model its own generator, so `{name}` has no meaning; leave one of "
+                    "them out"
+                )
+        self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": settings.replaced_token_weight}
         self.fills_masks = self._is_shared
-        self._generator_config = config if self._is_shared else generator_config(config, self._size)
+        self._generator_config = config if self._is_shared else generator_config(config, settings.generator_size)
         self._masked_lm = MaskedLM(self._generator_config, masking)
         self._mask_id = masking.tokens.mask_id if masking.tokens else None
 
@@ -109,7 +103,7 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        embeddings = None if self._is_disentangled else model.encoder.embeddings
+        embeddings = None if self._settings.disentangled_embeddings else model.encoder.embeddings
         generator = AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options)
         return {"model": model, "generator": generator}
 
@@ -117,7 +111,7 @@ class ReplacedTokens(Objective):
         # He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a
         # difference that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it
         # needs to know of nothing.
-        if not self._is_disentangled:
+        if not self._settings.disentangled_embeddings:
             return {}
         names = [f"encoder/embeddings/{name}" for name in named_variables(models["model"].encoder.embeddings)]
         return {name: f"generator/{name}" for name in names}
@@ -205,13 +199,7 @@ class ReplacedTokens(Objective):
         }
 
     def identity(self):
-        return {
-            **super().identity(),
-            "generator_size": self._size,
-            "share_generator": self._is_shared,
-            "disentangled_embeddings": self._is_disentangled,
-            "replaced_token_weight": float(self._weight),
-        }
+        return {**super().identity(), **self._settings.kept()}
 
     def flops(self, batch_spec):
         batch_size, length = batch_spec["input_ids"].shape

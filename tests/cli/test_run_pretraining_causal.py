@@ -127,7 +127,7 @@ def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, sha
         ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal needs examples packed"),
         (
             {"input_file": shards / "train.tfrecord", "objective": "roberta"},
-            "masked_lm fills in masked pieces from both sides, and in this model pieces see only what comes before",
+            "masked_lm reads pieces from both sides, and those of this model see only what comes before",
         ),
         ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):

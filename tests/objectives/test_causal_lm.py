@@ -127,9 +127,9 @@ def test_masked_pieces_of_a_model_that_sees_one_side_are_refused(name):
     with pytest.raises(InputError) as error:
         make_objective(name, CONFIG.replace(pooler=False))
     assert str(error.value) == (
-        f"{name if name == 'electra' else 'masked_lm'} fills in masked pieces from both sides, and in this model "
-        "pieces see only what comes before them (is_causal=true); use `objective=causal`, or set is_causal to false "
-        "in `albert_config_file`"
+        f"{name if name == 'electra' else 'masked_lm'} reads pieces from both sides, and those of this model see only "
+        "what comes before them (is_causal=true); use `objective=causal`, or set is_causal to false in "
+        "`albert_config_file`"
     )
 
 

@@ -96,7 +96,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
         ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number. Received: nan"),
-        ({"num_languages": 2}, {}, "can't read models with num_languages=2, such as the student"),
+        ({"num_languages": 2}, {}, "doesn't tell the student what language a text is in"),
         (
             {"relative_attention": "c2p", "num_attention_heads": 3, "hidden_size": 12},
             {"distillation": "layers"},

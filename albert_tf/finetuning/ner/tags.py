@@ -4,7 +4,7 @@ import collections
 import collections.abc
 import typing
 
-from albert_tf.finetuning.metrics import f1_of_counts
+from albert_tf.finetuning.metrics import Counts, count_found, f1_of_counts, mean_f1, totals
 
 OUTSIDE = "O"
 _OUTSIDE = (OUTSIDE, "-", "_", "")
@@ -90,46 +90,31 @@ def put_between(tags: collections.abc.Sequence[str | None]) -> list[str]:
 Sequences = list[list[str]]
 
 
-def entity_counts(truth: Sequences, found: Sequences, entities=entities_of) -> dict[str, tuple[int, int, int]]:
+def entity_counts(truth: Sequences, found: Sequences, entities=entities_of) -> Counts:
     """Returns (found and right, found, true) entities by type; `entities` makes them of the tags of a sentence."""
-    counts = collections.defaultdict(lambda: [0, 0, 0])
-    for tags in zip(truth, found):
-        true_entities, found_entities = (set(entities(list(each))) for each in tags)
-        for column, counted in enumerate((true_entities & found_entities, found_entities, true_entities)):
-            for entity in counted:
-                counts[entity.type][column] += 1
-    return {kind: tuple(values) for kind, values in sorted(counts.items())}
-
-
-def _ratio(count, total):
-    return count / total if total else 0.0
-
-
-def _totals(truth, found):
-    return tuple(map(sum, zip((0, 0, 0), *entity_counts(truth, found).values())))
+    sets = (map(entities, map(list, sequences)) for sequences in (truth, found))
+    return dict(sorted(count_found(*sets, lambda entity: entity.type).items()))
 
 
 def entity_f1(truth: Sequences, found: Sequences) -> float:
     """Returns the F1 of entities, right where type and borders are (conlleval; seqeval's default)."""
-    return f1_of_counts(*_totals(truth, found))
+    return f1_of_counts(*totals(entity_counts(truth, found)))
 
 
 def entity_precision(truth: Sequences, found: Sequences) -> float:
     """Returns the share of the entities found that are right."""
-    right, count, _ = _totals(truth, found)
-    return _ratio(right, count)
+    right, count, _ = totals(entity_counts(truth, found))
+    return right / count if count else 0.0
 
 
 def entity_recall(truth: Sequences, found: Sequences) -> float:
     """Returns the share of the true entities that are found."""
-    right, _, count = _totals(truth, found)
-    return _ratio(right, count)
+    return entity_precision(found, truth)
 
 
 def entity_macro_f1(truth: Sequences, found: Sequences) -> float:
     """Returns the mean over the types of the F1 of entities (KLUE-NER: strict IOB2)."""
-    counts = entity_counts(truth, found, strict_entities_of)
-    return _ratio(sum(f1_of_counts(*values) for values in counts.values()), len(counts))
+    return mean_f1(entity_counts(truth, found, strict_entities_of))
 
 
 def character_macro_f1(truth: Sequences, found: Sequences) -> float:

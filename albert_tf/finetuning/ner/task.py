@@ -277,11 +277,11 @@ class Entities(FinetuningTask):
         return "never an entity", self.score(examples, blind)
 
     def linear_model(self):
-
-        def predict(train, dev):
-            return [{"tags": tags} for tags in tag(train, dev)]
-
-        return LinearModel("a linear model on characters and words", predict, MOST_CHARACTERS)
+        return LinearModel(
+            "a linear model on characters and words",
+            lambda train, dev: [{"tags": tags} for tags in tag(train, dev)],
+            MOST_CHARACTERS,
+        )
 
     def mistake(self, example, prediction):
         """Returns the line, the entities missed and those found wrongly, and the text; the more of these the worse."""

@@ -209,13 +209,7 @@ class QuestionAnswering(FinetuningTask):
         scores = np.array([candidate.score for candidate in candidates])
         probabilities = np.exp(scores - scores.max(initial=-np.inf))
         nbest = [
-            {
-                "text": candidate.text,
-                "begin": candidate.begin,
-                "end": candidate.end,
-                "score": candidate.score,
-                "probability": float(probability),
-            }
+            {**dataclasses.asdict(candidate), "probability": float(probability)}
             for candidate, probability in zip(candidates, probabilities / probabilities.sum())
         ]
         score = nbest[0]["score"] if nbest else None
@@ -337,11 +331,7 @@ class QuestionAnswering(FinetuningTask):
         return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
 
     def settings(self):
-        return {
-            "doc_stride": self.window_options.doc_stride,
-            "max_query_length": self.window_options.max_query_length,
-            "version_2_with_negative": self.may_be_unanswerable,
-        }
+        return {**dataclasses.asdict(self.window_options), "version_2_with_negative": self.may_be_unanswerable}
 
 
 class ConditionalQuestionAnswering(QuestionAnswering):

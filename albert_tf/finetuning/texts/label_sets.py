@@ -1,7 +1,6 @@
-"""Texts with any number of labels: how files write them, how they are measured, and from which probability on."""
+"""Texts with any number of labels: how files write them, and from which probability on they are given."""
 
 import ast
-import collections
 import collections.abc
 import dataclasses
 import re
@@ -10,7 +9,6 @@ import typing
 import numpy as np
 
 from albert_tf.base.errors import InputError, quote, shorten
-from albert_tf.finetuning.metrics import f1_of_counts
 from albert_tf.reading.values import is_missing, one_value
 
 # How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
@@ -18,8 +16,6 @@ _LIST = re.compile(r"\[\s*((['\"\d.+-]|None|nan).*)?\]", re.DOTALL)
 
 # Into so many parts held-out texts are divided, each of which is judged by thresholds of the others.
 _NUM_PARTS = 5
-
-Counts = collections.abc.Mapping[str, tuple[int, int, int]]
 
 # What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
 _UNKNOWN = ("-", "?")
@@ -93,30 +89,6 @@ def _flagged(values, columns, needs_label):
         if value.lower() not in _FLAGS:
             raise InputError(f"{shorten(column)} holds {quote(value)}; each of several label columns must hold 1 or 0")
     return tuple(column for column, value in written.items() if _FLAGS[value.lower()])
-
-
-def count_labels(
-    truth: collections.abc.Iterable[collections.abc.Collection[str]],
-    found: collections.abc.Iterable[collections.abc.Collection[str]],
-    labels: collections.abc.Sequence[str],
-) -> Counts:
-    """Returns of each label how often it is found rightly, found, and true."""
-    right, given, had = collections.Counter(), collections.Counter(), collections.Counter()
-    for true_labels, found_labels in zip(truth, found):
-        right.update(set(true_labels) & set(found_labels))
-        given.update(set(found_labels))
-        had.update(set(true_labels))
-    return {label: (right[label], given[label], had[label]) for label in labels}
-
-
-def micro_f1(counts: Counts) -> float:
-    """Returns the F1 of all labels together, scikit-learn's `average="micro"`; 0 where nothing is true or found."""
-    return f1_of_counts(*map(sum, zip(*counts.values())))
-
-
-def macro_f1(counts: Counts) -> float:
-    """Returns the mean of the F1 of every label, 0 for those that are neither true nor found."""
-    return float(np.mean([f1_of_counts(*each) for each in counts.values()]))
 
 
 def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:

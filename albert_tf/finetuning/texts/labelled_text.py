@@ -195,18 +195,9 @@ def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> 
     return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
 
 
-def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> dict[str, np.ndarray]:
+def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> Features:
     """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off."""
-    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
-    features = encode_and_count_cut(tokenizer, examples, max_seq_length)
-    del features[CUT]
-    return features
-
-
-def encode_and_count_cut(
-    tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int
-) -> dict[str, np.ndarray]:
-    """Adds to the features of `encode_examples` int32 [N] `pieces_cut`, how many tokens of each example are cut off."""
+    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; and [N] `CUT`.
     columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
         columns.append([example.text_pair for example in examples])

@@ -57,24 +57,15 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
     """Returns how many examples of a training file have each label, and a warning of texts with several, as lines."""
     counts = collections.Counter(dict.fromkeys(labels, 0))
     counts.update(example.label for example in examples)
-    return [_describe_counts(path, counts), *_warn_of_contradictions(path, examples)]
-
-
-def _describe_counts(path, counts):
-    """Returns the labels in order, each with its number of examples; of many the most frequent."""
     named = list(counts.items()) if len(counts) <= _MOST_NAMED else counts.most_common(_MOST_NAMED)
     text = ", ".join(f"{shorten(label)} ({count:,})" for label, count in named)
     rest = f", and {len(counts) - len(named):,} more" if len(counts) > len(named) else ""
-    return f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"
-
-
-def _warn_of_contradictions(path, examples):
-    """Returns a line that tells of texts with different labels on different lines, if there are any."""
+    report = [f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"]
     lines = collections.defaultdict(dict)
     for example, name in zip(examples, line_names(examples)):
         lines[example.texts].setdefault(example.label, name)
     several = [list(by_label.values()) for by_label in lines.values() if len(by_label) > 1]
-    if not several:
-        return []
-    first = " and ".join(several[0][:2])
-    return [f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}"]
+    if several:
+        first = " and ".join(several[0][:2])
+        report.append(f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}")
+    return report

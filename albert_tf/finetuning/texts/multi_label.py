@@ -17,20 +17,19 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
 from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
+from albert_tf.finetuning.metrics import count_found, f1_of_counts, mean_f1, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
 from albert_tf.finetuning.texts.label_sets import (
     LabelSetReader,
     best_thresholds,
-    count_labels,
     cross_fitted_thresholds,
-    macro_f1,
-    micro_f1,
 )
 from albert_tf.finetuning.texts.labelled_text import LabelledText
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
 THRESHOLDS_FILE = "thresholds.json"
-METRICS = {"micro_f1": micro_f1, "macro_f1": macro_f1}
+# As scikit-learn's `average="micro"` and "macro".
+METRICS = {"micro_f1": lambda counts: f1_of_counts(*totals(counts)), "macro_f1": mean_f1}
 
 
 class MultiLabel(LabelledTextTask):
@@ -147,7 +146,7 @@ class MultiLabel(LabelledTextTask):
 
     def score(self, examples, predictions):
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
-        counts = count_labels(truth, found, self.labels)
+        counts = count_found(truth, found, kinds=self.labels)
         return {name: METRICS[name](counts) for name in self._metrics}
 
     def blind_scores(self, examples):

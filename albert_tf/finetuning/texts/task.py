@@ -21,7 +21,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     WINDOW_WEIGHTS,
     LabelledText,
     describe_windows,
-    encode_and_count_cut,
+    encode_examples,
     encode_in_windows,
     line_names,
     read_examples,
@@ -149,7 +149,7 @@ class LabelledTextTask(FinetuningTask):
     def encode_texts(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs alone, a row for each text or window; arguments as for `encode`."""
         if self.doc_stride is None:
-            return encode_and_count_cut(tokenizer, examples, max_seq_length)
+            return encode_examples(tokenizer, examples, max_seq_length)
         return encode_in_windows(tokenizer, [example.text for example in examples], max_seq_length, self.doc_stride)
 
     def of_rows(self, values: np.ndarray, features: Features) -> np.ndarray:
