@@ -77,11 +77,11 @@ def read_entity_vectors(folder: str | os.PathLike, source: str) -> tuple[list[st
         raise InputError(f"{path} is not a NumPy file as `numpy.save` writes it; make the folder again") from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.shape[1]:
         raise InputError(
-            f"{path} must hold a vector of floats for each entity. Received: {vectors.dtype} {list(vectors.shape)}"
+            f"{path} must hold a vector of floats for each name. Received: {vectors.dtype} {list(vectors.shape)}"
         )
     if len(vectors) != len(entities):
         raise InputError(
-            f"{source}: there are {len(entities):,} names in {ENTITIES_FILE} and {len(vectors):,} vectors in "
+            f"{source}: {len(entities):,} names in {ENTITIES_FILE}, but {len(vectors):,} vectors in "
             f"{VECTORS_FILE}; make the folder anew"
         )
     if len(set(entities)) < len(entities):

@@ -103,8 +103,7 @@ class Relations(Lesson):
         layer = self.settings.teacher_layer
         if not -1 <= layer < teacher.num_blocks:
             raise InputError(
-                f"`teacher_layer={layer}` must be one of the {teacher.num_blocks} layers of {source}, 0 to "
-                f"{teacher.num_blocks - 1}, or -1 for the last"
+                f"`teacher_layer={layer}` must be a layer of {source}, 0 to {teacher.num_blocks - 1}, or -1, the last"
             )
 
     def compute(self, student, teacher, bias, weights):
@@ -251,14 +250,12 @@ class Layers(Lesson):
         check_equal("layers", {"num_attention_heads": "heads"}, config, teacher, source)
         if (config.relative_attention, teacher.relative_attention) != ("none", "none"):
             raise InputError(
-                "`distillation=layers` compares products of queries and keys, and scores of a model with "
-                "relative_attention are more than these; use `distillation=relations`"
+                "`distillation=layers` can't compare scores of relative_attention; use `distillation=relations`"
             )
         if teacher.num_blocks % config.num_blocks:
             raise InputError(
-                "`distillation=layers` needs a teacher whose number of layers is a multiple of the student's, which is "
-                f"{config.num_blocks}, and {source} has {teacher.num_blocks}; give the student another number "
-                "of layers, or use `distillation=relations`"
+                f"`distillation=layers`: {source} has {teacher.num_blocks} layers, no multiple of the student's "
+                f"{config.num_blocks}; give the student others, or use `distillation=relations`"
             )
 
     def make_auxiliary_models(self, config, teacher, dtype):

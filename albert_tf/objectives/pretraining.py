@@ -38,16 +38,14 @@ class Pretraining(Objective):
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and config.is_causal:
             raise InputError(
-                f"{reads_pooler[0]} reads the first piece, which in a model of is_causal=true sees nothing of the "
-                "text; use an objective that doesn't, such as `objective=causal`"
+                f"{reads_pooler[0]} reads the first piece, which sees no text (is_causal=true); use `objective=causal`"
             )
         for loss in losses:
             if loss.fills_masks:
                 refuse_causal(config, loss.name)
         if reads_pooler and not config.pooler:
             raise InputError(
-                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use an objective "
-                "that doesn't, such as `objective=roberta`"
+                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use `objective=roberta`"
             )
 
     def make_model(self, **options):

@@ -137,6 +137,5 @@ def test_model_that_sees_what_it_is_to_predict_is_refused():
     with pytest.raises(InputError) as error:
         make_objective("causal", CONFIG.replace(is_causal=False))
     assert str(error.value) == (
-        "causal_lm predicts each piece from those before it, and in this model pieces see what comes after them "
-        "(is_causal=false); set is_causal to true in `albert_config_file`"
+        "causal_lm needs pieces that see only those before them; set is_causal to true in `albert_config_file`"
     )

@@ -70,8 +70,7 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
             question = _read_question(entry, context, title, path, entry_place, needs_answers)
             if question.id in places:
                 raise InputError(
-                    f"{entry_place}: {places[question.id]} has the id {shorten(question.id)} too; give each question "
-                    "its own id"
+                    f"{entry_place}: {places[question.id]} has the id {shorten(question.id)} too; give each its own"
                 )
             places[question.id] = entry_place.removeprefix(f"{path}, ")
             questions.append(question)

@@ -79,8 +79,7 @@ def read_questions(
             num_choices = num_choices or len(question.options)
             if len(question.options) != num_choices:
                 raise InputError(
-                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give "
-                    "every question the same number of options"
+                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give as many"
                 )
             questions.append(question)
     bad_entries.warn()
