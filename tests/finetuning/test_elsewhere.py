@@ -19,10 +19,7 @@ PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=
         (Classification(tiny_config(classifier_pooling="mean"), LABELS), "train with pooling=first"),
         (Regression(tiny_config(classifier_pooling="aligned"), PAIRS), "train with pooling=first"),
         (Entities(tiny_config(character_ngrams=True), ("LOC",)), "with run_ner.py --nocharacter_ngrams"),
-        (
-            QuestionAnswering(tiny_config(question_alignment="words")),
-            "with run_squad.py --question_alignment=none",
-        ),
+        (QuestionAnswering(tiny_config(question_alignment="words")), "with run_squad.py --question_alignment=none"),
     ],
 )
 def test_what_will_be_refused_is_told_with_what_avoids_it(task, told):

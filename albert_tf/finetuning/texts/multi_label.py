@@ -19,11 +19,7 @@ from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
 from albert_tf.finetuning.metrics import count_found, f1_of_counts, mean_f1, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
-from albert_tf.finetuning.texts.label_sets import (
-    LabelSetReader,
-    best_thresholds,
-    cross_fitted_thresholds,
-)
+from albert_tf.finetuning.texts.label_sets import LabelSetReader, best_thresholds, cross_fitted_thresholds
 from albert_tf.finetuning.texts.labelled_text import LabelledText
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
