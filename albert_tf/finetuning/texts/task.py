@@ -20,6 +20,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     UNKNOWN_LABELS,
     WINDOW_WEIGHTS,
     LabelledText,
+    check_labels,
     describe_windows,
     encode_examples,
     encode_in_windows,
@@ -27,7 +28,6 @@ from albert_tf.finetuning.texts.labelled_text import (
     read_examples,
     unlabelled_examples,
 )
-from albert_tf.finetuning.texts.labels import check_labels
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import classifier_products
 from albert_tf.objectives.objective import encoder_batch_spec

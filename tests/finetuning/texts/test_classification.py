@@ -9,8 +9,7 @@ from tiny_config import tiny_config
 
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.labels import balanced_class_weights
+from albert_tf.finetuning.texts.labelled_text import LabelledText, balanced_class_weights
 from albert_tf.training.devices import make_strategy
 from albert_tf.training.evaluation import Evaluator, make_output_function
 

@@ -3,8 +3,7 @@
 import pytest
 
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.labels import check_labels, label_report, labels_of
+from albert_tf.finetuning.texts.labelled_text import LabelledText, check_labels, label_report, labels_of
 
 
 def examples_of(*labels):

@@ -16,8 +16,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, MultiLabel
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.texts.label_sets import LabelSetReader
-from albert_tf.finetuning.texts.labelled_text import read_examples
-from albert_tf.finetuning.texts.labels import labels_of, labels_of_sets
+from albert_tf.finetuning.texts.labelled_text import labels_of, labels_of_sets, read_examples
 from albert_tf.runs.fit import settings_for, write_given
 from albert_tf.runs.given_data import read_given
 from albert_tf.serving.choosing import GIVEN_LABEL, describe_accuracy, draw_examples
