@@ -60,8 +60,8 @@ def test_relations_are_those_of_minilm(write_teacher, number, num_heads):
 def test_default_number_of_relation_heads_divides_both_widths(write_teacher):
     wide = CONFIG.replace(hidden_size=768, num_attention_heads=12, num_hidden_layers=1, intermediate_size=8)
     objective = distil(wide.replace(hidden_size=312), write_teacher(wide))
-    assert objective._lesson._num_heads(objective.config, objective.teacher_config) == 24
-    assert objective._lesson._num_heads(wide, wide) == 48  # MiniLMv2's
+    assert objective._loss._num_heads(objective.config, objective.teacher_config) == 24
+    assert objective._loss._num_heads(wide, wide) == 48  # MiniLMv2's
 
 
 @pytest.mark.keras_2
