@@ -20,7 +20,6 @@ from albert_tf.finetuning.linear_models import classify_into_several
 from albert_tf.finetuning.metrics import count_found, f1_of_counts, mean_f1, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
 from albert_tf.finetuning.texts.label_sets import LabelSetReader, best_thresholds, cross_fitted_thresholds
-from albert_tf.finetuning.texts.labelled_text import LabelledText
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
 THRESHOLDS_FILE = "thresholds.json"
@@ -172,7 +171,14 @@ class MultiLabel(LabelledTextTask):
         return [*super().limits_elsewhere(), thresholds]
 
     def describe(self, path, examples, features):
-        return [describe_label_sets(path, examples, self.labels)]
+        counts = collections.Counter(label for example in examples for label in example.label)
+        named = listed(f"{shorten(label)} ({counts[label]:,})" for label in self.labels)
+        without = sum(not example.label for example in examples)
+        mean = math.fsum(counts.values()) / len(examples)
+        return [
+            f"{len(self.labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} "
+            f"texts without: {named}"
+        ]
 
     @classmethod
     def from_settings(cls, config, settings):
@@ -180,15 +186,3 @@ class MultiLabel(LabelledTextTask):
 
     def settings(self):
         return {**super().settings(), "label_separator": self._separator}
-
-
-def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> str:
-    """Returns how often each label occurs in a file, how many texts have none, and how many labels a text has."""
-    counts = collections.Counter(label for example in examples for label in example.label)
-    named = listed(f"{shorten(label)} ({counts[label]:,})" for label in labels)
-    without = sum(not example.label for example in examples)
-    mean = math.fsum(counts.values()) / len(examples)
-    return (
-        f"{len(labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} texts "
-        f"without: {named}"
-    )

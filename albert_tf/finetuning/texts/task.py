@@ -8,6 +8,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed
 from albert_tf.base.texts import mean_over_windows
 from albert_tf.config import AlbertConfig
@@ -26,7 +27,6 @@ from albert_tf.finetuning.texts.labelled_text import (
     encode_in_windows,
     line_names,
     read_examples,
-    unlabelled_examples,
 )
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import classifier_products
@@ -142,18 +142,16 @@ class LabelledTextTask(FinetuningTask):
         return classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs and the labels, 0 where there is none."""
-        features = self.encode_texts(examples, tokenizer, max_seq_length)
+        """Returns the encoder's inputs, a row for each text or window, and the labels, 0 where there is none."""
+        if self.doc_stride is None:
+            features = encode_examples(tokenizer, examples, max_seq_length)
+        else:
+            texts = [example.text for example in examples]
+            features = encode_in_windows(tokenizer, texts, max_seq_length, self.doc_stride)
         return {**features, self.label_name: self.of_rows(self.label_values(examples), features)}
 
-    def encode_texts(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs alone, a row for each text or window; arguments as for `encode`."""
-        if self.doc_stride is None:
-            return encode_examples(tokenizer, examples, max_seq_length)
-        return encode_in_windows(tokenizer, [example.text for example in examples], max_seq_length, self.doc_stride)
-
     def of_rows(self, values: np.ndarray, features: Features) -> np.ndarray:
-        """Returns values of each text [T, ...] for each of the N rows that `encode_texts` returned."""
+        """Returns values of each text [T, ...] for each of the N rows that `encode` returned."""
         return values if self.doc_stride is None else values[features[TEXT_INDICES]]
 
     def of_texts(self, values: np.ndarray, features: Features) -> np.ndarray:
@@ -219,7 +217,8 @@ class LabelledTextTask(FinetuningTask):
         return label or ""
 
     def examples_of(self, inputs):
-        return unlabelled_examples(inputs, len(self.input_fields) > 1)
+        texts = read_texts(inputs, len(self.input_fields) > 1)
+        return [LabelledText(text, pair[0] if pair else None, None, n) for n, (text, *pair) in enumerate(texts)]
 
     @property
     def input_fields(self) -> tuple[str, ...]:
