@@ -84,6 +84,7 @@ class ReplacedTokens(Objective):
         refuse_entities(config, "electra")
         refuse_causal(config, "electra")
         self._settings, self._is_shared = settings, settings.share_generator
+        self._is_disentangled = settings.disentangled_embeddings
         for name in ("generator_size", "disentangled_embeddings") if self._is_shared else ():
             if getattr(settings, name) != getattr(ElectraSettings(), name):
                 raise InputError(
@@ -103,7 +104,7 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        embeddings = None if self._settings.disentangled_embeddings else model.encoder.embeddings
+        embeddings = None if self._is_disentangled else model.encoder.embeddings
         generator = AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options)
         return {"model": model, "generator": generator}
 
@@ -111,7 +112,7 @@ class ReplacedTokens(Objective):
         # He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a
         # difference that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it
         # needs to know of nothing.
-        if not self._settings.disentangled_embeddings:
+        if not self._is_disentangled:
             return {}
         names = [f"encoder/embeddings/{name}" for name in named_variables(models["model"].encoder.embeddings)]
         return {name: f"generator/{name}" for name in names}

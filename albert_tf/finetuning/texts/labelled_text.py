@@ -10,6 +10,7 @@ import typing
 
 import numpy as np
 
+from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed, quote, shorten
 from albert_tf.base.texts import window_borders
 from albert_tf.finetuning.datasets import DataFiles
@@ -187,6 +188,12 @@ def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:
     if len({example.path for example in examples}) < 2:
         return [str(example.line) for example in examples]
     return [f"{example.line} of {os.path.basename(example.path)}" for example in examples]
+
+
+def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:
+    """Returns texts, or pairs of them, as examples without labels; anything else is refused."""
+    texts = read_texts(inputs, reads_pairs)
+    return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> Features:

@@ -8,7 +8,6 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed
 from albert_tf.base.texts import mean_over_windows
 from albert_tf.config import AlbertConfig
@@ -27,6 +26,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     encode_in_windows,
     line_names,
     read_examples,
+    unlabelled_examples,
 )
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import classifier_products
@@ -217,8 +217,7 @@ class LabelledTextTask(FinetuningTask):
         return label or ""
 
     def examples_of(self, inputs):
-        texts = read_texts(inputs, len(self.input_fields) > 1)
-        return [LabelledText(text, pair[0] if pair else None, None, n) for n, (text, *pair) in enumerate(texts)]
+        return unlabelled_examples(inputs, len(self.input_fields) > 1)
 
     @property
     def input_fields(self) -> tuple[str, ...]:
