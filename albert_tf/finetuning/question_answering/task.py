@@ -209,7 +209,7 @@ class QuestionAnswering(FinetuningTask):
         scores = np.array([candidate.score for candidate in candidates])
         probabilities = np.exp(scores - scores.max(initial=-np.inf))
         nbest = [
-            {**dataclasses.asdict(candidate), "probability": float(probability)}
+            {**vars(candidate), "probability": float(probability)}
             for candidate, probability in zip(candidates, probabilities / probabilities.sum())
         ]
         score = nbest[0]["score"] if nbest else None
@@ -331,7 +331,7 @@ class QuestionAnswering(FinetuningTask):
         return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
 
     def settings(self):
-        return {**dataclasses.asdict(self.window_options), "version_2_with_negative": self.may_be_unanswerable}
+        return {**vars(self.window_options), "version_2_with_negative": self.may_be_unanswerable}
 
 
 class ConditionalQuestionAnswering(QuestionAnswering):
