@@ -17,8 +17,7 @@ from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.modeling.kernels.plain_attention import split_heads
 from albert_tf.modeling.kernels.tied_cross_entropy import Scorer
 from albert_tf.modeling.layers import Linear
-from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.objective import BatchSpec, WeightedSum
+from albert_tf.objectives.objective import BatchSpec, WeightedSum, encoder_products
 
 # Columns of the teacher in a relation head where nobody says how many heads there are: as in the paper, 48 of 768.
 _COLUMNS = 16

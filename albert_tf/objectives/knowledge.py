@@ -11,8 +11,7 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import RARE, Settings, setting
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.known_entities import KnownEntities
-from albert_tf.knowledge.mentions import find_sequences
+from albert_tf.knowledge.mentions import KnownEntities, find_sequences
 from albert_tf.objectives.losses import PretrainingLoss
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.pretraining import Pretraining

@@ -8,9 +8,8 @@ from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.positions import with_first_position
-from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.losses import PretrainingLoss, States, find_language_ids, weighted_cross_entropy
-from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, refuse_causal
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, encoder_products, refuse_causal
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 
 # Variables of a model for pre-training, whether a loss reads them or not.

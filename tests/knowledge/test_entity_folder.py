@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.base.errors import InputError
-from albert_tf.knowledge.known_entities import read_entity_vectors
+from albert_tf.knowledge.mentions import read_entity_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
 

@@ -23,14 +23,22 @@ from albert_tf.finetuning.ner.alignment import (
     unread_units,
     without_units,
 )
-from albert_tf.finetuning.ner.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.ner.tags import METRICS, OUTSIDE, entities_of, leave_out, may_follow, normalize_tag
+from albert_tf.finetuning.ner.tagged_text import (
+    METRICS,
+    OUTSIDE,
+    TaggedText,
+    entities_of,
+    leave_out,
+    may_follow,
+    normalize_tag,
+    read_tagged,
+    units_of,
+)
 from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.modeling.heads import CHARACTERS_SHAPE
-from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import encoder_batch_spec, encoder_products
 from albert_tf.reading.bad_rows import tell_once
 
 # A linear model that tags words or characters by the characters around them: what a fine-tuned model has to beat.

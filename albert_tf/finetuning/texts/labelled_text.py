@@ -1,5 +1,6 @@
 """Labelled texts, or pairs of them: how they are read and encoded, and which labels there are."""
 
+import ast
 import collections
 import collections.abc
 import dataclasses
@@ -15,7 +16,6 @@ from albert_tf.base.errors import InputError, listed, quote, shorten
 from albert_tf.base.texts import window_borders
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT, Features
-from albert_tf.finetuning.texts.label_sets import looks_like_list
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile
 from albert_tf.reading.values import columns_of, describe_columns, is_missing, joined_text, one_value, plain_labels
@@ -298,3 +298,80 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
         first = " and ".join(several[0][:2])
         report.append(f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}")
     return report
+
+
+# How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
+_LIST = re.compile(r"\[\s*((['\"\d.+-]|None|nan).*)?\]", re.DOTALL)
+
+# What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
+_UNKNOWN = ("-", "?")
+# How a column of a label's own says whether a text has it, in lower case.
+_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelSetReader:
+    """Reads the labels of a row: a list of JSON or Parquet; one value with a separator between them (K-MHaS, KOTE); or
+    of several columns, named as the labels, those that hold 1 and not 0 (UnSmile).
+    """
+
+    separator: str
+
+    def __call__(
+        self, values: collections.abc.Mapping[str, typing.Any], columns: tuple[str, ...], needs_label: bool
+    ) -> tuple[str, ...] | None:
+        """Returns the labels of a row, none among them; None where nobody knows them. Errors lack the place."""
+        if len(columns) > 1:
+            return _flagged(values, columns, needs_label)
+        (column,) = columns
+        value = values.get(column)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, str) and looks_like_list(value):
+            value = _written_list(value.strip(), column)
+        if isinstance(value, list | tuple):
+            labels = tuple(one_value({column: each}, column) for each in value)
+        elif is_missing(value):
+            if needs_label:
+                one_value(values, column)  # which says what is missing
+            return None
+        else:
+            text = one_value(values, column).strip()
+            if not needs_label and text in _UNKNOWN:
+                return None
+            labels = tuple(part.strip() for part in text.split(self.separator)) if text else ()
+        if "" in labels:
+            raise InputError(f"an empty label under {column}, {quote(value)}; remove the extra separator")
+        if len(set(labels)) < len(labels):
+            raise InputError(f"a label appears twice under {column}, {quote(value)}; name each once")
+        return labels
+
+
+def looks_like_list(text: str) -> bool:
+    """Whether a text is a list as Python writes it."""
+    return _LIST.fullmatch(text.strip()) is not None
+
+
+def _written_list(text, column):
+    """Returns a list that was written as text."""
+    try:
+        found = ast.literal_eval(text)
+        if str(found) == text:  # NumPy's lists have no commas, so Python reads their strings as one
+            return found
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    raise InputError(
+        f"{column} holds {quote(text)}, a list written as text that can't be read; write lists into JSON lines or "
+        "Parquet, or labels with a separator between them"
+    )
+
+
+def _flagged(values, columns, needs_label):
+    """Returns the columns that hold 1; None where all are open in a row that needs no label."""
+    if not needs_label and all(is_missing(value) or value in ("", *_UNKNOWN) for value in map(values.get, columns)):
+        return None
+    written = {column: one_value(values, column).strip() for column in columns}
+    for column, value in written.items():
+        if value.lower() not in _FLAGS:
+            raise InputError(f"{shorten(column)} holds {quote(value)}; each of several label columns must hold 1 or 0")
+    return tuple(column for column, value in written.items() if _FLAGS[value.lower()])

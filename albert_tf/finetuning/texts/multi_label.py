@@ -19,10 +19,12 @@ from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
 from albert_tf.finetuning.metrics import count_found, f1_of_counts, mean_f1, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
-from albert_tf.finetuning.texts.label_sets import LabelSetReader, best_thresholds, cross_fitted_thresholds
+from albert_tf.finetuning.texts.labelled_text import LabelSetReader
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
 THRESHOLDS_FILE = "thresholds.json"
+# Into so many parts held-out texts are divided, each of which is judged by thresholds of the others.
+_NUM_PARTS = 5
 # As scikit-learn's `average="micro"` and "macro".
 METRICS = {"micro_f1": lambda counts: f1_of_counts(*totals(counts)), "macro_f1": mean_f1}
 
@@ -186,3 +188,32 @@ class MultiLabel(LabelledTextTask):
 
     def settings(self):
         return {**super().settings(), "label_separator": self._separator}
+
+
+def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each label from which probability on to give it, so that its F1 is best: float32 [labels]."""
+    # Truth is bool [N, labels]; probabilities are taken as float32, in which models compute them. A threshold lies
+    # halfway between two, of equally good ones nearest to 0.5, which is also that of a label that no text has.
+    return np.array([_best_threshold(*columns) for columns in zip(truth.T, probabilities.T.astype(np.float32))])
+
+
+def cross_fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each text thresholds that the other four fifths of the texts choose: float32 [N, labels]."""
+    found = np.empty(truth.shape, np.float32)
+    for part in np.array_split(np.random.default_rng(0).permutation(len(truth)), min(_NUM_PARTS, len(truth))):
+        found[part] = best_thresholds(np.delete(truth, part, 0), np.delete(probabilities, part, 0))
+    return found
+
+
+def _best_threshold(truth, probabilities):
+    if not truth.any():
+        return np.float32(0.5)
+    order = np.argsort(-probabilities, kind="stable")
+    falling, right = probabilities[order], np.cumsum(truth[order])
+    scores = 2 * right / (np.arange(1, len(truth) + 1) + truth.sum())
+    is_last = np.append(falling[1:] < falling[:-1], True)  # of equal probabilities all are above a threshold, or none
+    next_ones = np.append(falling[1:], np.float32(0.0))
+    thresholds = (falling + next_ones) / 2
+    thresholds = np.where(thresholds > next_ones, thresholds, falling)  # of neighbouring numbers nothing is between
+    best = np.flatnonzero(is_last & (scores >= scores[is_last].max() - 1e-12))
+    return thresholds[best[np.argmin(np.abs(thresholds[best] - 0.5))]]

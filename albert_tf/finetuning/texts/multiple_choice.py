@@ -20,8 +20,7 @@ from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabi
 from albert_tf.finetuning.task import CUT, FinetuningTask
 from albert_tf.finetuning.texts.labelled_text import UNKNOWN_LABELS
 from albert_tf.modeling import AlbertForMultipleChoice
-from albert_tf.objectives.flops import classifier_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile, write_rows
 from albert_tf.reading.tables import is_saved

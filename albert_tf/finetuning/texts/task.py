@@ -29,8 +29,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     unlabelled_examples,
 )
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.objectives.flops import classifier_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
 from albert_tf.reading.bad_rows import BadRows
 from albert_tf.reading.rows import write_rows
 from albert_tf.reading.values import known_label

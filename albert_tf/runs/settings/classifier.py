@@ -11,8 +11,8 @@ from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Reg
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
 from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
-from albert_tf.finetuning.texts.label_sets import LabelSetReader
 from albert_tf.finetuning.texts.labelled_text import (
+    LabelSetReader,
     balanced_class_weights,
     check_labels,
     labels_of,

@@ -11,8 +11,7 @@ from tiny_config import tiny_config
 import albert_tf
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Entities, runner
-from albert_tf.finetuning.ner.tagged_text import TaggedText, units_of
-from albert_tf.finetuning.ner.tags import METRICS
+from albert_tf.finetuning.ner.tagged_text import METRICS, TaggedText, units_of
 from albert_tf.finetuning.ner.task import best_sequence, labels_for
 from albert_tf.training import RunSettings, TrainingRun
 

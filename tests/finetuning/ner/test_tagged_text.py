@@ -5,8 +5,17 @@ import re
 import pytest
 
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning.ner.tagged_text import DATASETS, TaggedText, read_tagged, types_of
-from albert_tf.finetuning.ner.tags import METRICS, Entity, entities_of, normalize_tag, strict_entities_of
+from albert_tf.finetuning.ner.tagged_text import (
+    DATASETS,
+    METRICS,
+    Entity,
+    TaggedText,
+    entities_of,
+    normalize_tag,
+    read_tagged,
+    strict_entities_of,
+    types_of,
+)
 
 WORDS = "서울에 간 김철수씨 .\tLOC-B O PER-B O\n-\tO\n"
 CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"

@@ -12,9 +12,8 @@ from albert_tf.base.errors import InputError
 from albert_tf.finetuning import MultiLabel
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.metrics import count_found
-from albert_tf.finetuning.texts.label_sets import best_thresholds, cross_fitted_thresholds
 from albert_tf.finetuning.texts.labelled_text import LabelledText, labels_of_sets
-from albert_tf.finetuning.texts.multi_label import METRICS
+from albert_tf.finetuning.texts.multi_label import METRICS, best_thresholds, cross_fitted_thresholds
 
 CONFIG, LABELS = tiny_config(), ("가", "나", "다")
 
