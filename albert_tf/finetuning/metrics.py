@@ -54,11 +54,6 @@ def totals(counts: Counts) -> tuple[int, int, int]:
     return tuple(map(sum, zip((0, 0, 0), *counts.values())))
 
 
-def mean_f1(counts: Counts) -> float:
-    """Returns the mean of the F1 of every kind, 0 for those that are neither true nor found, and without any."""
-    return float(np.mean([f1_of_counts(*each) for each in counts.values()])) if counts else 0.0
-
-
 def f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:
     """Returns the harmonic mean of precision and recall of the last label, 0 where it is neither there nor found."""
     from sklearn.metrics import f1_score  # takes a second

@@ -13,7 +13,7 @@ import typing
 
 from albert_tf.base.errors import InputError, listed, quote, shorten
 from albert_tf.finetuning.datasets import DEV_NAMES
-from albert_tf.finetuning.metrics import Counts, count_found, f1_of_counts, mean_f1, totals
+from albert_tf.finetuning.metrics import Counts, count_found, f1_of_counts, totals
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile
 
@@ -125,7 +125,8 @@ def entity_recall(truth: Sequences, found: Sequences) -> float:
 
 def entity_macro_f1(truth: Sequences, found: Sequences) -> float:
     """Returns the mean over the types of the F1 of entities (KLUE-NER: strict IOB2)."""
-    return mean_f1(entity_counts(truth, found, strict_entities_of))
+    counts = entity_counts(truth, found, strict_entities_of)
+    return sum(f1_of_counts(*each) for each in counts.values()) / max(1, len(counts))
 
 
 def character_macro_f1(truth: Sequences, found: Sequences) -> float:

@@ -17,7 +17,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
 from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
-from albert_tf.finetuning.metrics import count_found, f1_of_counts, mean_f1, totals
+from albert_tf.finetuning.metrics import count_found, f1_of_counts, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
 from albert_tf.finetuning.texts.labelled_text import LabelSetReader
 from albert_tf.finetuning.texts.task import LabelledTextTask
@@ -26,7 +26,10 @@ THRESHOLDS_FILE = "thresholds.json"
 # Into so many parts held-out texts are divided, each of which is judged by thresholds of the others.
 _NUM_PARTS = 5
 # As scikit-learn's `average="micro"` and "macro".
-METRICS = {"micro_f1": lambda counts: f1_of_counts(*totals(counts)), "macro_f1": mean_f1}
+METRICS = {
+    "micro_f1": lambda counts: f1_of_counts(*totals(counts)),
+    "macro_f1": lambda counts: float(np.mean([f1_of_counts(*each) for each in counts.values()])),
+}
 
 
 class MultiLabel(LabelledTextTask):
