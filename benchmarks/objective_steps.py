@@ -22,7 +22,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.distillation_losses import LESSONS
+from albert_tf.objectives.distillation_losses import DISTILLATION_LOSSES
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
@@ -65,7 +65,7 @@ def make_steps(name, config):
     tokens = MaskingTokens(4, (2, 3), np.arange(5, config.vocab_size, dtype=np.int32))
     predictions = int(np.ceil(FLAGS.masked_lm_prob * length))
     masking = MaskingOptions(predictions, FLAGS.masked_lm_prob, tokens=tokens)
-    taught = {"teacher": FLAGS.teacher, "distillation": name} if name in LESSONS else {}
+    taught = {"teacher": FLAGS.teacher, "distillation": name} if name in DISTILLATION_LOSSES else {}
     packing, strategy = FLAGS.packing and PACKINGS[FLAGS.packing], make_strategy()
     objective = make_objective("distil" if taught else name, config, packing, taught, masking)
     with strategy.scope():

@@ -3,8 +3,7 @@
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.known_entities import KnownEntities
-from albert_tf.knowledge.mentions import build_trie
+from albert_tf.knowledge.mentions import KnownEntities, build_trie
 
 PIECES = ((10,), (10, 40), (11, 12, 41), (13, 14))
 NUM_PIECES, SIZE = 50, 6

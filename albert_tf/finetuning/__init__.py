@@ -1,8 +1,8 @@
 """The tasks that a pre-trained model can be fine-tuned for: one file or folder each, and a line in `TASKS`."""
 
 import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
-from albert_tf.finetuning.ner import Entities
-from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.finetuning.ner.task import Entities
+from albert_tf.finetuning.question_answering.task import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.finetuning.texts.classification import Classification
 from albert_tf.finetuning.texts.multi_label import MultiLabel

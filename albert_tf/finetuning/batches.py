@@ -59,11 +59,7 @@ class Examples:
 
     @tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
     def train_dataset(
-        self,
-        global_batch_size: int,
-        seed: int,
-        start_step: int = 0,
-        augment: Augmentation | None = None,
+        self, global_batch_size: int, seed: int, start_step: int = 0, augment: Augmentation | None = None
     ) -> tf.data.Dataset:
         """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
 

@@ -71,8 +71,7 @@ def check_pooling_sees_the_text(config: AlbertConfig, pooling: str | None) -> No
     """Raises InputError if a label is to be read off the first piece, and that sees nothing, as in GPT."""
     if config.is_causal and pooling == "first":
         raise InputError(
-            "`pooling=first` reads the first piece, which in a model of is_causal=true sees nothing of the text; use "
-            "`pooling=last`"
+            "`pooling=first` reads the first piece, which sees nothing of the text (is_causal=true); use `pooling=last`"
         )
 
 

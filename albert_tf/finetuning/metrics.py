@@ -2,10 +2,14 @@
 
 import collections.abc
 import importlib.util
+import typing
 
 import numpy as np
 
 from albert_tf.base.errors import InputError
+
+# By kind, how often something is found rightly, found, and true.
+Counts = collections.abc.Mapping[str, tuple[int, int, int]]
 
 # Where KLUE-STS draws the line between sentences that mean the same and others (Park et al. 2021, section 3.2).
 _SAME_FROM = 3.0
@@ -28,6 +32,26 @@ def accuracy(truth: list[str], found: list[str]) -> float:
 def f1_of_counts(right: float, found: float, true: float) -> float:
     """Returns the F1 of so many found rightly, found, and true; 0 where nothing is found or true."""
     return 2 * right / (found + true) if found + true else 0.0
+
+
+def count_found(
+    truth: collections.abc.Iterable[collections.abc.Iterable],
+    found: collections.abc.Iterable[collections.abc.Iterable],
+    kind: collections.abc.Callable[[typing.Any], str] = lambda each: each,
+    kinds: collections.abc.Iterable[str] = (),
+) -> Counts:
+    """Returns by kind how often something is found rightly, found, and true, given what is in each example."""
+    counts = {name: [0, 0, 0] for name in kinds}
+    for true, given in zip(map(set, truth), map(set, found)):
+        for column, several in enumerate((true & given, given, true)):
+            for each in several:
+                counts.setdefault(kind(each), [0, 0, 0])[column] += 1
+    return {name: tuple(values) for name, values in counts.items()}
+
+
+def totals(counts: Counts) -> tuple[int, int, int]:
+    """Returns the counts of all kinds together."""
+    return tuple(map(sum, zip((0, 0, 0), *counts.values())))
 
 
 def f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:

@@ -13,7 +13,7 @@ from albert_tf.base.console import RESULTS, tell
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
 from albert_tf.finetuning.batches import Augmentation, Examples, TokenDropout
-from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.datasets import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.reading.bad_rows import tell_once

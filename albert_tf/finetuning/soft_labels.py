@@ -10,7 +10,6 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.base.settings import check_number
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import Batch, WeightedSum
 
@@ -27,10 +26,6 @@ class SoftLabels:
     # Their share of the loss of an example with a label, from 0 to 1; without label it is all of it.
     weight: float = 0.5
     temperature: float = 2.0  # Divides the logits of both models; the divergence is multiplied by its square.
-
-    def __post_init__(self):
-        check_number("teacher_weight", self.weight, "from 0 to 1", lambda value: 0 <= value <= 1)
-        check_number("teacher_temperature", self.temperature, "greater than 0", lambda value: value > 0)
 
     def mix(self, losses: tf.Tensor, soft_losses: tf.Tensor, has_label: tf.Tensor) -> tf.Tensor:
         """Returns the loss of each example from that of its label, if it has one (1, else 0), and the teacher's."""

@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import check_types
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.dev_share import Key
+from albert_tf.finetuning.datasets import Key
 from albert_tf.finetuning.kinds import TaskKind
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels

@@ -31,8 +31,7 @@ class CausalLM(PretrainingLoss):
         refuse_entities(config, "causal")
         if not config.is_causal:
             raise InputError(
-                "causal_lm predicts each piece from those before it, and in this model pieces see what comes after "
-                "them (is_causal=false); set is_causal to true in `albert_config_file`"
+                "causal_lm needs pieces that see only those before them; set is_causal to true in `albert_config_file`"
             )
 
     def prepare(self, features, seed):

@@ -11,12 +11,20 @@ from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, bias_of, visible_keys, with_first_position
 from albert_tf.modeling.pretrained import read_config
 from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
-from albert_tf.objectives.distillation_losses import LESSONS, Reading
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.distillation_losses import DISTILLATION_LOSSES, Reading
 from albert_tf.objectives.losses import States
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
-from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, refuse_entities
+from albert_tf.objectives.objective import (
+    POOLER,
+    TRAINING_FLOPS_PER_PRODUCT,
+    Objective,
+    encoder_batch_spec,
+    encoder_products,
+    refuse_causal,
+    refuse_entities,
+    refuse_languages,
+)
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import Packing
 
@@ -29,7 +37,7 @@ class DistillationSettings(Settings):
         "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True, group=RARE
     )
     distillation: str = setting(
-        "relations", f"What a student learns from its teacher: {' or '.join(LESSONS)}.", group=RARE
+        "relations", f"What a student learns from its teacher: {' or '.join(DISTILLATION_LOSSES)}.", group=RARE
     )
     relation_heads: int = setting(
         0, "Number of heads for relations; a divisor of both widths, or 0 to have it chosen.", group=RARE
@@ -72,19 +80,19 @@ class Distillation(Objective):
     ):
         self.config = config
         name = settings.distillation
-        if name not in LESSONS:
-            raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
+        if name not in DISTILLATION_LOSSES:
+            raise InputError(f"`distillation={name}` must be one of {', '.join(DISTILLATION_LOSSES)}")
         _check_settings_of_others(name, settings)
-        self._settings, self._lesson = settings, LESSONS[name](settings)
-        self.auxiliary_models = self._lesson.auxiliary_models
+        self._settings, self._loss = settings, DISTILLATION_LOSSES[name](settings)
+        self.auxiliary_models = self._loss.auxiliary_models
         weight = settings.masked_lm_weight
         check_number("masked_lm_weight", weight, "from 0 on, or -1", lambda value: value >= 0 or value == -1)
-        weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
+        weight = self._loss.masked_lm_coefficient if weight < 0 else weight
         self._masked_lm = MaskedLM(config, masking) if weight else None
         masked_lm = {self._masked_lm.loss_name: weight} if weight else {}
-        self.loss_coefficients = masked_lm | self._lesson.coefficients
-        self.metric_names = (*(self._masked_lm.metric_names if weight else ()), *self._lesson.metric_names)
-        self.fills_masks = bool(weight) or self._lesson.reads_guesses
+        self.loss_coefficients = masked_lm | self._loss.coefficients
+        self.metric_names = (*(self._masked_lm.metric_names if weight else ()), *self._loss.metric_names)
+        self.fills_masks = bool(weight) or self._loss.reads_guesses
         self._are_halves = packing.name == "halves"
         self._layers = parse_layers(settings.student_layers) if settings.student_layers else ()
         self.teacher_folder = settings.teacher
@@ -96,7 +104,7 @@ class Distillation(Objective):
             _check_model(self.teacher_config, self._source)
             if self._layers:
                 check_layers(config, self.teacher_config, self._layers)
-            self._lesson.check(config, self.teacher_config, self._source)
+            self._loss.check(config, self.teacher_config, self._source)
 
     def make_model(self, **options):
         return AlbertForPreTraining(self.config, **options)
@@ -108,9 +116,9 @@ class Distillation(Objective):
         has_same_heads = _head_size(self.teacher_config) == _head_size(self.config)
         attention = "auto" if has_same_heads and options.get("attention") != "plain" else "plain"
         options_of_teacher = {**options, "remat": "none", "attention": attention}
-        kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
+        kind = AlbertForPreTraining if self._loss.reads_guesses else AlbertEncoder
         models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
-        return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
+        return models | self._loss.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
 
     def begin(self, model):
         """Assigns the layers that `student_layers` names."""
@@ -137,11 +145,11 @@ class Distillation(Objective):
     def loss_weights(self, batch):
         num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
         masked = {self._masked_lm.loss_name: self._masked_lm.weight(batch)} if self._masked_lm else {}
-        return masked | dict.fromkeys(self._lesson.coefficients, num_pieces)
+        return masked | dict.fromkeys(self._loss.coefficients, num_pieces)
 
     def compute(self, batch, training, dropout_seed, model, teacher, **auxiliary_models):
         positions = None
-        if self._masked_lm is not None and not self._lesson.reads_last_states:
+        if self._masked_lm is not None and not self._loss.reads_last_states:
             positions = with_first_position(batch["masked_lm_positions"])
         outputs = model.encoder(
             self._inputs(batch, self.config),
@@ -151,9 +159,9 @@ class Distillation(Objective):
             output_hidden_states=True,
         )
         # It is never in training, whatever the student is.
-        encoder, head = (teacher.encoder, teacher.masked_lm_head) if self._lesson.reads_guesses else (teacher, None)
+        encoder, head = (teacher.encoder, teacher.masked_lm_head) if self._loss.reads_guesses else (teacher, None)
         taught = encoder(self._inputs(batch, encoder.config), training=False, output_hidden_states=True)
-        results = self._lesson.compute(
+        results = self._loss.compute(
             Reading(model.encoder, outputs, model.masked_lm_head),
             Reading(encoder, tf.nest.map_structure(tf.stop_gradient, taught), head),
             self._bias(batch),
@@ -183,30 +191,28 @@ class Distillation(Objective):
 
     def identity(self):
         """Returns name and settings; the teacher is identified by its content."""
-        return {
-            **super().identity(),
-            **{name: value for name, value in self._settings.kept().items() if name != TEACHER},
-        }
+        own = {name: value for name, value in self._settings.kept().items() if name != TEACHER}
+        return {**super().identity(), **own}
 
     def untouched(self, model):
         if self.fills_masks:
             return _UNREAD
-        unreached = () if self._lesson.reads_last_states else _unreached(model.encoder)
+        unreached = () if self._loss.reads_last_states else _unreached(model.encoder)
         return *_UNREAD, "masked_lm_head/", *unreached
 
     def flops(self, batch_spec):
         batch_size, length = batch_spec["input_ids"].shape
-        read = length if self._lesson.reads_last_states else 0
+        read = length if self._loss.reads_last_states else 0
         if self._masked_lm and not read:
             read = 1 + batch_spec["masked_lm_positions"].shape[1]
         learnt = encoder_products(self.config, length, read)
         learnt += self._masked_lm.products(batch_spec) if self._masked_lm else 0
-        compared, taught = self._lesson.products(self.config, self.teacher_config, length)
+        compared, taught = self._loss.products(self.config, self.teacher_config, length)
         return batch_size * (TRAINING_FLOPS_PER_PRODUCT * (learnt + compared) + _FORWARD_FLOPS_PER_PRODUCT * taught)
 
     def uncounted_flops(self, batch_spec):
         masked = self._masked_lm.uncounted_flops(batch_spec) if self._masked_lm else 0
-        return masked + self._lesson.uncounted_flops(self.config, self.teacher_config, batch_spec)
+        return masked + self._loss.uncounted_flops(self.config, self.teacher_config, batch_spec)
 
 
 def _read_teacher(folder, source):
@@ -218,8 +224,8 @@ def _read_teacher(folder, source):
 
 def _check_settings_of_others(name, settings):
     defaults = DistillationSettings()
-    for other, lesson in LESSONS.items():
-        for each in lesson.own_settings if other != name else ():
+    for other, loss in DISTILLATION_LOSSES.items():
+        for each in loss.own_settings if other != name else ():
             value = getattr(settings, each)
             if value != getattr(defaults, each):
                 raise InputError(
@@ -229,16 +235,8 @@ def _check_settings_of_others(name, settings):
 
 def _check_model(config, whose):
     refuse_entities(config, "distil", whose)
-    if config.is_causal:
-        raise InputError(
-            f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see only what "
-            "comes before them (is_causal=true); use another model"
-        )
-    if config.num_languages:
-        raise InputError(
-            f"`objective=distil` can't read models with num_languages={config.num_languages}, such as {whose}; use "
-            "another model"
-        )
+    refuse_causal(config, "`objective=distil`", whose)
+    refuse_languages(config, "distil", whose)
 
 
 def _unreached(encoder):

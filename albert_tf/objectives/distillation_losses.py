@@ -17,8 +17,7 @@ from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.modeling.kernels.plain_attention import split_heads
 from albert_tf.modeling.kernels.tied_cross_entropy import Scorer
 from albert_tf.modeling.layers import Linear
-from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.objective import BatchSpec, WeightedSum
+from albert_tf.objectives.objective import BatchSpec, WeightedSum, encoder_products
 
 # Columns of the teacher in a relation head where nobody says how many heads there are: as in the paper, 48 of 768.
 _COLUMNS = 16
@@ -37,7 +36,7 @@ class Reading(typing.NamedTuple):
         return self.encoder.config
 
 
-class Lesson(abc.ABC):
+class DistillationLoss(abc.ABC):
     """A distillation loss. In the methods `config` is that of the student and `teacher` that of the teacher."""
 
     coefficients: collections.abc.Mapping[str, float]  # Of the losses, by name.
@@ -85,7 +84,7 @@ class Lesson(abc.ABC):
         return 0
 
 
-class Relations(Lesson):
+class Relations(DistillationLoss):
     """The similarity of each token to each other one, in queries, keys and values (MiniLMv2; Wang et al. 2021).
 
     All heads of one application of a block are laid side by side and cut anew into relation heads, so the two models
@@ -103,12 +102,11 @@ class Relations(Lesson):
         layer = self.settings.teacher_layer
         if not -1 <= layer < teacher.num_blocks:
             raise InputError(
-                f"`teacher_layer={layer}` must be one of the {teacher.num_blocks} layers of {source}, 0 to "
-                f"{teacher.num_blocks - 1}, or -1 for the last"
+                f"`teacher_layer={layer}` must be a layer of {source}, 0 to {teacher.num_blocks - 1}, or -1, the last"
             )
 
     def compute(self, student, teacher, bias, weights):
-        layers = student.config.num_blocks - 1, _layer(self.settings, teacher.config)
+        layers = student.config.num_blocks - 1, self.settings.teacher_layer % teacher.config.num_blocks
         learnt, taught = (
             reading.encoder.query_key_value(reading.outputs["hidden_states"], layer)
             for reading, layer in zip((student, teacher), layers)
@@ -124,7 +122,7 @@ class Relations(Lesson):
         def of_layer(width):
             return 3 * max_seq_length * width * (width + max_seq_length)
 
-        number = _layer(self.settings, teacher)
+        number = self.settings.teacher_layer % teacher.num_blocks
         below = teacher.replace(num_hidden_layers=number + 1, num_hidden_groups=1, inner_group_num=1)
         return of_layer(config.hidden_size), encoder_products(below, max_seq_length, 0) + of_layer(teacher.hidden_size)
 
@@ -146,9 +144,9 @@ def relation_divergence(
     taught: tf.Tensor, learnt: tf.Tensor, num_heads: int, bias: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
     """Returns the weighted sum over positions of KL(teacher || student), averaged over relation heads."""
-    # States are [B, S, H], and H may differ; bias and weights as for `Lesson.compute`.
-    known = tf.nn.log_softmax(_relations(taught, num_heads, bias))
-    divergences = _divergence(known, _relations(learnt, num_heads, bias))
+    # States are [B, S, H], and H may differ; bias and weights as for `DistillationLoss.compute`.
+    known, found = (scores_of_heads(states, states, num_heads) + bias[:, None] for states in (taught, learnt))
+    divergences = _divergence(tf.nn.log_softmax(known), found)
     return tf.reduce_sum(tf.reduce_mean(divergences, axis=1) * weights)
 
 
@@ -167,16 +165,7 @@ def _divergence(known, scores):
     return apply(scores)
 
 
-def _relations(states, num_heads, bias):
-    """Returns X X^T / sqrt(d) of each head plus the bias, float32 [B, heads, S, S]."""
-    return scores_of_heads(states, states, num_heads) + bias[:, None]
-
-
-def _layer(settings, teacher):
-    return settings.teacher_layer % teacher.num_blocks
-
-
-class Logits(Lesson):
+class Logits(DistillationLoss):
     """The teacher's probabilities at all tokens, masked or not, and the cosine of the last hidden states (DistilBERT).
 
     Losses and weights are those of the recipe in transformers' research projects: T^2 KL at a temperature T of 2,
@@ -209,10 +198,9 @@ class Logits(Lesson):
         }
 
     def products(self, config, teacher, max_seq_length):
-        heads = (
+        of_student, of_teacher = (
             max_seq_length * each.embedding_size * (each.hidden_size + each.vocab_size) for each in (config, teacher)
         )
-        of_student, of_teacher = heads
         return of_student, encoder_products(teacher, max_seq_length, max_seq_length) + of_teacher
 
     def uncounted_flops(self, config, teacher, batch_spec):
@@ -228,7 +216,7 @@ def _scorer(reading):
     return Scorer(tf.reshape(states, [-1, states.shape[-1]]), table, head.bias())
 
 
-class Layers(Lesson):
+class Layers(DistillationLoss):
     """The scores of attention before the softmax, and the hidden states, layer by layer (TinyBERT; Jiao et al. 2020).
 
     A layer is one application of a block, whoever shares the block. Of the student's L_s and the teacher's L_t layers
@@ -251,14 +239,12 @@ class Layers(Lesson):
         check_equal("layers", {"num_attention_heads": "heads"}, config, teacher, source)
         if (config.relative_attention, teacher.relative_attention) != ("none", "none"):
             raise InputError(
-                "`distillation=layers` compares products of queries and keys, and scores of a model with "
-                "relative_attention are more than these; use `distillation=relations`"
+                "`distillation=layers` can't compare scores of relative_attention; use `distillation=relations`"
             )
         if teacher.num_blocks % config.num_blocks:
             raise InputError(
-                "`distillation=layers` needs a teacher whose number of layers is a multiple of the student's, which is "
-                f"{config.num_blocks}, and {source} has {teacher.num_blocks}; give the student another number "
-                "of layers, or use `distillation=relations`"
+                f"`distillation=layers`: {source} has {teacher.num_blocks} layers, no multiple of the student's "
+                f"{config.num_blocks}; give the student others, or use `distillation=relations`"
             )
 
     def make_auxiliary_models(self, config, teacher, dtype):
@@ -280,7 +266,8 @@ class Layers(Lesson):
             squares = tf.square(tf.cast(learnt, tf.float32) - tf.cast(taught, tf.float32))
             return tf.reduce_sum(tf.reduce_mean(squares, axis=-1) * weights)
 
-        layers, total = _pairs_of_layers(student.config, teacher.config), tf.reduce_sum(weights)
+        distance, total = teacher.config.num_blocks // student.config.num_blocks, tf.reduce_sum(weights)
+        layers = [(number, number * distance) for number in range(student.config.num_blocks + 1)]  # 0 for embeddings
         return {
             "attention_loss": (tf.add_n([distance_of_scores(*pair) for pair in layers[1:]]), total),
             "hidden_state_loss": (tf.add_n([distance_of_states(*pair) for pair in layers]), total),
@@ -297,30 +284,24 @@ class Layers(Lesson):
         return of_student, encoder_products(teacher, max_seq_length, max_seq_length) + of_teacher
 
 
-def _pairs_of_layers(config, teacher):
-    """Returns pairs of a layer of the student and its layer of the teacher, from 1, after 0 for the embeddings."""
-    distance = teacher.num_blocks // config.num_blocks
-    return [(number, number * distance) for number in range(config.num_blocks + 1)]
-
-
 def _scores_of_layer(reading, number):
     """Returns the scores of one application of a block, from 0; float32 [B, heads, S, S]."""
     query, key, _ = reading.encoder.query_key_value(reading.outputs["hidden_states"], number)
     return scores_of_heads(query, key, reading.config.num_attention_heads)
 
 
-LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
+DISTILLATION_LOSSES: dict[str, type[DistillationLoss]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 
 
 def check_equal(
-    lesson: str, compared: collections.abc.Mapping[str, str], config: AlbertConfig, teacher: AlbertConfig, source: str
+    name: str, compared: collections.abc.Mapping[str, str], config: AlbertConfig, teacher: AlbertConfig, source: str
 ) -> None:
     """Raises InputError if two models differ in keys of the config that a distillation loss needs equal."""
-    for name, what in compared.items():
-        own, other = getattr(config, name), getattr(teacher, name)
+    for key, what in compared.items():
+        own, other = getattr(config, key), getattr(teacher, key)
         if own != other:
             raise InputError(
-                f"`distillation={lesson}` compares {what} one by one, and {name} is {own} in the student and {other} "
+                f"`distillation={name}` compares {what} one by one, and {key} is {own} in the student and {other} "
                 f"in {source}; make them equal, or use `distillation=relations`"
             )
 

@@ -11,8 +11,7 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import RARE, Settings, setting
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.known_entities import KnownEntities
-from albert_tf.knowledge.mentions import find_sequences
+from albert_tf.knowledge.mentions import KnownEntities, find_sequences
 from albert_tf.objectives.losses import PretrainingLoss
 from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.pretraining import Pretraining
@@ -119,8 +118,6 @@ def tell_entities(queries: tf.Tensor, vectors: tf.Tensor, labels: tf.Tensor) -> 
     guesses = tf.gather(labels, tf.argmax(tf.where(is_candidate, scores, _NO_CANDIDATE), axis=1))
     return losses, guesses, tf.gather(labels, tf.argmax(counts))
 
-
-# A model that reads entity vectors where a text mentions entities (ERNIE; Zhang et al. 2019).
 
 ENTITY_VECTORS = "entity_vectors"
 

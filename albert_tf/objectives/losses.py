@@ -104,9 +104,6 @@ def find_language_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
     return tf.ensure_shape(language_ids, features["segment_ids"].shape)
 
 
-# Losses and metrics that several objectives share.
-
-
 def weighted_cross_entropy(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tuple[WeightedSum, WeightedSum]:
     """Returns loss and accuracy, each as (sum, weight).
 

@@ -72,15 +72,11 @@ def original_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
     )
 
 
-# Translation language model: masked tokens of a text and of its translation (XLM; Conneau and Lample 2019, 3.3).
-#
-# Masked tokens can be read off the other language. As in XLM the positions of the second text begin at 0 again, and
-# both are masked together, with one budget. Languages are told by language embeddings, or by segments without
-# these.
-
-
 class TranslationLM(MaskedLM):
-    """The masked language model of pairs, and of text in one language.
+    """Masked tokens of a text and of its translation, off which they can be read (XLM; Conneau and Lample 2019, 3.3).
+
+    As in XLM the positions of the second text begin at 0 again, and both are masked together, with one budget.
+    Languages are told by language embeddings, or by segments without these.
 
     Raises:
         InputError: There are more languages than segments to tell them by.

@@ -8,9 +8,8 @@ from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.positions import with_first_position
-from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.losses import PretrainingLoss, States, find_language_ids, weighted_cross_entropy
-from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, refuse_causal
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec, encoder_products, refuse_causal
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 
 # Variables of a model for pre-training, whether a loss reads them or not.
@@ -38,16 +37,14 @@ class Pretraining(Objective):
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and config.is_causal:
             raise InputError(
-                f"{reads_pooler[0]} reads the first piece, which in a model of is_causal=true sees nothing of the "
-                "text; use an objective that doesn't, such as `objective=causal`"
+                f"{reads_pooler[0]} reads the first piece, which sees no text (is_causal=true); use `objective=causal`"
             )
         for loss in losses:
             if loss.fills_masks:
                 refuse_causal(config, loss.name)
         if reads_pooler and not config.pooler:
             raise InputError(
-                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use an objective "
-                "that doesn't, such as `objective=roberta`"
+                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); use `objective=roberta`"
             )
 
     def make_model(self, **options):
@@ -112,9 +109,6 @@ class Pretraining(Objective):
 def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pretraining]:
     """Returns a function for `register` that makes an objective of these losses."""
     return lambda config, **others: Pretraining(config, [loss(config, **others) for loss in losses])
-
-
-# The relation of two segments: their order (ALBERT), or whether one follows the other (BERT).
 
 
 class SentenceOrder(PretrainingLoss):

@@ -7,7 +7,7 @@ import typing
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import Setting, Settings, settings_of
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.known_entities import KnownEntities
+from albert_tf.knowledge.mentions import KnownEntities
 from albert_tf.objectives.objective import Objective, check_languages
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS, Packing

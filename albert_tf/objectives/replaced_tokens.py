@@ -23,12 +23,13 @@ from albert_tf.modeling.kernels.elementwise import split_dropout_seed
 from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import States
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import (
+    TRAINING_FLOPS_PER_PRODUCT,
     Objective,
     encoder_batch_spec,
+    encoder_products,
     refuse_causal,
     refuse_entities,
     refuse_languages,
@@ -83,22 +84,17 @@ class ReplacedTokens(Objective):
         refuse_languages(config, "electra")
         refuse_entities(config, "electra")
         refuse_causal(config, "electra")
-        self._size, self._is_shared = settings.generator_size, settings.share_generator
-        if self._is_shared and self._size != ElectraSettings().generator_size:
-            raise InputError(
-                "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
-                "one of them out"
-            )
+        self._settings, self._is_shared = settings, settings.share_generator
         self._is_disentangled = settings.disentangled_embeddings
-        if self._is_shared and self._is_disentangled:
-            raise InputError(
-                "`share_generator` makes the model its own generator, so there are no two embeddings for "
-                "`disentangled_embeddings` to tell apart; leave one of them out"
-            )
-        self._weight = settings.replaced_token_weight
-        self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": float(self._weight)}
+        for name in ("generator_size", "disentangled_embeddings") if self._is_shared else ():
+            if getattr(settings, name) != getattr(ElectraSettings(), name):
+                raise InputError(
+                    f"`share_generator` makes the model its own generator, so `{name}` has no meaning; leave one of "
+                    "them out"
+                )
+        self.loss_coefficients = {"masked_lm_loss": 1.0, "replaced_token_loss": settings.replaced_token_weight}
         self.fills_masks = self._is_shared
-        self._generator_config = config if self._is_shared else generator_config(config, self._size)
+        self._generator_config = config if self._is_shared else generator_config(config, settings.generator_size)
         self._masked_lm = MaskedLM(self._generator_config, masking)
         self._mask_id = masking.tokens.mask_id if masking.tokens else None
 
@@ -205,13 +201,7 @@ class ReplacedTokens(Objective):
         }
 
     def identity(self):
-        return {
-            **super().identity(),
-            "generator_size": self._size,
-            "share_generator": self._is_shared,
-            "disentangled_embeddings": self._is_disentangled,
-            "replaced_token_weight": float(self._weight),
-        }
+        return {**super().identity(), **self._settings.kept()}
 
     def flops(self, batch_spec):
         batch_size, length = batch_spec["input_ids"].shape

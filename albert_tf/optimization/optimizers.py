@@ -28,18 +28,17 @@ from albert_tf.optimization.updates import (
     updated_state,
 )
 
-# Scales the loss, so that small gradients are not lost in float16 (Micikevicius et al., 2018, section 3.2).
-#
-# The scale is halved when gradients overflow, and that step is left out; it is doubled after some thousand steps
-# without.
-
 _FIRST_SCALE = 2.0**15
 _LARGEST_SCALE = 2.0**24
 _STEPS_TO_DOUBLE = 2000
 
 
 class LossScale(tf.Module):
-    """The factor of the loss, a power of two; create it in the strategy's scope."""
+    """The factor of the loss that keeps small gradients in float16 (Micikevicius et al., 2018, section 3.2).
+
+    It is a power of two: halved when gradients overflow, whose step is left out; doubled after 2,000 steps without.
+    Create it in the strategy's scope.
+    """
 
     def __init__(self):
         super().__init__()
@@ -204,15 +203,16 @@ class AdamW(tf.Module):
         norm = tf.linalg.global_norm(list(gradients.values()))
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
         # A step that is left out because of the scale is none that went wrong: the next ones have a smaller scale.
-        is_overflow, next_scale = tf.constant(False), ()
+        is_overflow, next_scale, left_out = tf.constant(False), (), self.skipped_steps.read_value()
         if self.loss_scale:
+            left_out += self.loss_scale.overflows.read_value()
             is_overflow = self.loss_scale.is_overflow(loss, norm)
             next_scale = self.loss_scale.next_values(is_finite, is_overflow)
         scalars = StepScalars(
             is_finite=is_finite,
             clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm) if self._clip_norm else tf.ones([]),
             learning_rate=self.schedule(step),
-            updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self._left_out(), tf.float32),
+            updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(left_out, tf.float32),
         )
         context = tf.distribute.get_replica_context()
         arguments = (gradients, tf.cast(step, tf.int64), scalars, ~(is_finite | is_overflow), next_scale)
@@ -221,10 +221,6 @@ class AdamW(tf.Module):
     def scaled(self, loss: tf.Tensor) -> tf.Tensor:
         """Returns the loss to differentiate, inside a tape."""
         return self.loss_scale.scaled(loss) if self.loss_scale else loss
-
-    def _left_out(self):
-        skipped = self.skipped_steps.read_value()
-        return skipped + self.loss_scale.overflows.read_value() if self.loss_scale else skipped
 
     def _update_all(self, strategy, gradients, step, scalars, is_skipped, next_scale):
         trust_ratios = {}
@@ -236,7 +232,7 @@ class AdamW(tf.Module):
             moments = self.first_moments[name], self.second_moments.get(name), self.averages.get(name)
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
-                functools.partial(self._update_at_own_rate, name),
+                functools.partial(self._update, name),
                 args=(follower, gradient, *moments, scalars),
                 group=False,
             )
@@ -254,35 +250,33 @@ class AdamW(tf.Module):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
 
-    def _update_at_own_rate(self, name, variable, follower, gradient, first_moment, second_moment, average, scalars):
-        """Calls `_update` with the learning rate of the variable; on a device, where scalars are tensors."""
+    def _update(self, name, variable, follower, gradient, first_moment, second_moment, average, scalars):
+        """Updates one variable, what goes with it and its follower; returns its trust ratio."""
         if name in self._rate_factors:
             scalars = scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
-        if follower is None:
-            return self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
-        before = tf.convert_to_tensor(variable)
-        trust_ratio = self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
-        after = tf.convert_to_tensor(variable)
-        weight_decay = 0.0 if _EXCLUDED.search(name) else self._settings.weight_decay
-        follower.assign_add(update_to_follow(weight_decay, before, after, scalars, trust_ratio))
-        return trust_ratio
-
-    def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
-        """Updates one variable and its moments and average; returns its trust ratio."""
         settings = self._settings
         if _EXCLUDED.search(name):
             settings = settings._replace(weight_decay=0.0)
-        state = VariableState(*map(tf.convert_to_tensor, (variable, first_moment, second_moment)))
+        variables = VariableState(variable, first_moment, second_moment)
+        state = VariableState(*(None if each is None else tf.convert_to_tensor(each) for each in variables))
+        updated, trust_ratio = self._updated(name, settings, state, gradient, scalars)
+        if average is not None:
+            average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated.weights, scalars))
+        for each, value in zip(variables, updated):
+            if each is not None:
+                each.assign(value)
+        if follower is not None:
+            follower.assign_add(
+                update_to_follow(settings.weight_decay, state.weights, updated.weights, scalars, trust_ratio)
+            )
+        return trust_ratio
+
+    def _updated(self, name, settings, state, gradient, scalars):
+        """Returns the state of a variable after a step, and its trust ratio."""
         trust_ratio = tf.ones([])
         if self._adapts(name):
             trust_ratio = lamb_trust_ratio(state.weights, adam_direction(settings, state, gradient, scalars))
-        updated = updated_state(settings, state, gradient, scalars, trust_ratio)
-        if average is not None:
-            average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated.weights, scalars))
-        first_moment.assign(updated.first_moment)
-        second_moment.assign(updated.second_moment)
-        variable.assign(updated.weights)
-        return trust_ratio
+        return updated_state(settings, state, gradient, scalars, trust_ratio), trust_ratio
 
     def _adapts(self, name):
         """Returns whether the update of a variable is scaled to the norm of its weights."""
@@ -329,18 +323,14 @@ class Muon(AdamW):
     is.
     """
 
-    def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
+    def _updated(self, name, settings, state, gradient, scalars):
         if not self._orthogonalizes(name):
-            return super()._update(name, variable, gradient, first_moment, second_moment, average, scalars)
-        weights, moment = tf.convert_to_tensor(variable), tf.convert_to_tensor(first_moment)
-        moment_after, direction = accumulated(moment, gradient, scalars)
-        update = scalars.learning_rate * muon_direction(self._settings, weights, direction, self._compute_dtype)
-        updated = tf.where(scalars.is_finite, weights - update, weights)
-        if average is not None:
-            average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated, scalars))
-        first_moment.assign(tf.where(scalars.is_finite, moment_after, moment))
-        variable.assign(updated)
-        return tf.ones([])
+            return super()._updated(name, settings, state, gradient, scalars)
+        moment, direction = accumulated(state.first_moment, gradient, scalars)
+        update = scalars.learning_rate * muon_direction(settings, state.weights, direction, self._compute_dtype)
+        weights = tf.where(scalars.is_finite, state.weights - update, state.weights)
+        moment = tf.where(scalars.is_finite, moment, state.first_moment)
+        return VariableState(weights, moment, None), tf.ones([])
 
     def _orthogonalizes(self, name):
         return _MATRIX_OF_BLOCK.search(name) is not None

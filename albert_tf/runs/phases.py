@@ -14,13 +14,14 @@ import tensorflow as tf
 from albert_tf.base.checkpoint_files import MODEL_PREFIX, CheckpointReader
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.known_entities import (
+from albert_tf.knowledge.mentions import (
+    MAX_PIECES_OF_NAME,
     KnownEntities,
+    TrieSizes,
     config_with_entities,
     read_entity_vectors,
     read_known_entities,
 )
-from albert_tf.knowledge.mentions import MAX_PIECES_OF_NAME, TrieSizes
 from albert_tf.modeling.entity_fusion import constants
 from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.objectives import Objective, make_objective

@@ -176,7 +176,7 @@ def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
         ({"tpu": "v9"}, "--tpu=v9 is unknown; it must be one of v5e,"),
         ({"max_seq_length": 1024}, "--max_seq_length=1024 is more than the model's max_position_embeddings, 128"),
         ({"tpu": "v3-8,v5e", "attention": "flash"}, "--attention=flash needs a TPU from v4 on; use --attention=plain"),
-        ({"task": "causal"}, "causal_lm predicts each piece from those before it, and in this model pieces see what"),
+        ({"task": "causal"}, "causal_lm needs pieces that see only those before them; set is_causal to true"),
         ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
     ],
 )

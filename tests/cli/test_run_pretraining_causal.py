@@ -83,7 +83,7 @@ def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_
         assert found["label"] == each["label"]
         assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
     result = classify(do_train=True, init_checkpoint=trained, pooling="first", output_dir=tmp_path / "blind")
-    blind = " reads the first piece, which in a model of is_causal=true sees nothing of the text; use "
+    blind = " reads the first piece, which sees nothing of the text (is_causal=true); use "
     assert result.code == 1 and result.errors == f"error: --pooling=first{blind}--pooling=last\n"
     with pytest.raises(InputError) as error:
         albert_tf.fit(texts, ["1", "0"], model=trained, pooling="first", output_dir=tmp_path / "blind")
@@ -123,11 +123,11 @@ def test_vectors_of_texts_are_not_read_off_the_piece_that_sees_none(trained, run
 
 def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, shards, config_file, tmp_path):
     for changes, message in (
-        ({"albert_config_file": config_file}, "causal_lm predicts each piece from those before it, and in this model"),
+        ({"albert_config_file": config_file}, "causal_lm needs pieces that see only those before them"),
         ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal needs examples packed"),
         (
             {"input_file": shards / "train.tfrecord", "objective": "roberta"},
-            "masked_lm fills in masked pieces from both sides, and in this model pieces see only what comes before",
+            "masked_lm reads pieces from both sides, and those of this model see only what comes before",
         ),
         ({"objective": "roberta"}, "--objective=roberta needs examples packed as full_sentences or"),
     ):

@@ -1,4 +1,4 @@
-"""Encoded examples as batches: each example once an epoch, in an order that follows from the seed, and cut short."""
+"""Encoded examples as batches: an order that follows from the seed, lengths cut short, hidden tokens, and parts."""
 
 import itertools
 
@@ -8,8 +8,16 @@ import tensorflow as tf
 from encoded_examples import LENGTH, make_features
 from tiny_config import tiny_config
 
-from albert_tf.finetuning import Classification
-from albert_tf.finetuning.batches import Examples
+from albert_tf.base.errors import InputError
+from albert_tf.finetuning import TASKS, Classification
+from albert_tf.finetuning.batches import Examples, TokenDropout
+from albert_tf.modeling.layers import named_variables
+from albert_tf.optimization import AdamW, LearningRateSchedule
+from albert_tf.tokenization import Vocabulary
+from albert_tf.tokenization.vocabulary import MASK, SPECIAL_TOKENS
+from albert_tf.training.devices import make_strategy
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 
 TASK = Classification(tiny_config(max_position_embeddings=LENGTH), ("a", "b", "c"))
 
@@ -141,3 +149,108 @@ def test_few_lengths_are_powers_of_two_that_cut_nothing_off():
     assert {batch["input_ids"].shape[1] for batch in batches} == {32, 64, 100}
     assert sum(batch["input_mask"].numpy().sum() for batch in batches) == mask.sum()
     assert examples.mean_length(5) == int(np.mean([32] * 6 + [64] * 6 + [100] * 8))
+
+
+VOCABULARY = Vocabulary(["[PAD]", *(f"piece{number}" for number in range(50)), *SPECIAL_TOKENS[1:]])
+MASK_ID = VOCABULARY.id_of(MASK)
+
+
+def test_share_of_pieces_is_hidden_and_no_special_token():
+    ids = np.random.default_rng(0).integers(0, len(VOCABULARY), [100, 200]).astype(np.int32)
+    batch = {"input_ids": tf.constant(ids), "label_ids": tf.zeros([100], tf.int32)}
+    changed = TokenDropout(0.3, VOCABULARY)(batch, tf.constant([1, 2], tf.int64))
+    found = changed["input_ids"].numpy()
+    is_special = np.isin(ids, [VOCABULARY.id_of(token) for token in SPECIAL_TOKENS])
+    np.testing.assert_array_equal(found[is_special], ids[is_special])
+    is_hidden = (found == MASK_ID)[~is_special]
+    # Four standard deviations of a mean over some 18,000 draws.
+    assert abs(is_hidden.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / is_hidden.size)
+    np.testing.assert_array_equal(found[~is_special][~is_hidden], ids[~is_special][~is_hidden])
+    assert changed["label_ids"] is batch["label_ids"]
+
+
+def batches(start_step=0, seed=1, max_seq_length=None):
+    features = make_features(8)
+    features["input_ids"] = np.where(features["input_mask"] == 1, 1 + np.arange(LENGTH), 0).astype(np.int32)
+    task = Classification(tiny_config(max_position_embeddings=LENGTH))
+    dataset = Examples(features, task.batch_spec(max_seq_length)).train_dataset(
+        4, seed, start_step, TokenDropout(0.5, VOCABULARY)
+    )
+    return [batch["input_ids"].numpy().tolist() for batch in dataset.take(6 - start_step)]
+
+
+def test_other_pieces_are_hidden_each_time():
+    rows = [str(row) for batch in batches() for row in batch if sum(piece > 0 for piece in row) > 12]
+    assert len(rows) > 6 and len(set(rows)) == len(rows)
+
+
+def test_what_is_hidden_follows_from_the_seed_and_the_step():
+    whole = batches()
+    assert batches() == whole
+    assert batches(start_step=4) == whole[4:]
+    assert batches(seed=2) != whole
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_rate_out_of_range_is_refused(rate):
+    with pytest.raises(InputError, match="`token_dropout` must be at least 0 and less than 1"):
+        TokenDropout(rate, VOCABULARY)
+
+
+def test_vocabulary_without_a_mask_is_refused():
+    with pytest.raises(InputError, match=r"has no \[MASK\]"):
+        TokenDropout(0.1, Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]))
+
+
+BATCH_SIZE, NUM_STEPS, NUM_CHOICES = 16, 3, 4
+NUM_EXAMPLES = BATCH_SIZE * NUM_STEPS
+WITHOUT_DROPOUT = dict.fromkeys(["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"], 0.0)
+CONFIG = tiny_config(50, max_position_embeddings=LENGTH, **WITHOUT_DROPOUT)
+
+
+def features_of(task):
+    """Returns made-up examples with what a task's batches hold; a third of them are short."""
+    draws, spec = np.random.default_rng(1), task.batch_spec(None)
+    choices = [NUM_CHOICES] if spec["input_ids"].shape.rank == 3 else []
+    features = make_features(NUM_EXAMPLES * (NUM_CHOICES if choices else 1))
+    inputs = {
+        name: features[name].reshape([NUM_EXAMPLES, *choices, LENGTH])
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for values in inputs.values():
+        values[::3, ..., 8:] = 0
+    inputs["input_ids"] %= CONFIG.vocab_size
+    label_shape = [LENGTH if size is None else size for size in spec.get("label_ids", inputs["input_ids"]).shape[1:]]
+    position = draws.integers(0, 8, NUM_EXAMPLES).astype(np.int32)
+    answers = {
+        "label_ids": draws.integers(0, 2, [NUM_EXAMPLES, *label_shape]).astype(np.int32),
+        "label_values": draws.normal(size=NUM_EXAMPLES).astype(np.float32),
+        "start_positions": position,
+        "end_positions": position,
+    }
+    return {name: values for name, values in {**inputs, **answers}.items() if name in spec}
+
+
+def trained(task, parts):
+    """Returns the weights after batches of several lengths, each in so many parts."""
+    strategy = make_strategy()
+    tf.keras.utils.set_random_seed(1)
+    with strategy.scope():
+        model = task.make_model()
+        optimizer = AdamW(named_variables(model), LearningRateSchedule(2e-4, NUM_STEPS))
+        stop_requested = tf.Variable(False, trainable=False)
+    dataset = Examples(features_of(task), task.batch_spec(None)).train_dataset(BATCH_SIZE, seed=1)
+    assert len({batch["input_ids"].shape[-1] for batch in dataset.take(NUM_STEPS)}) > 1, "no length but one"
+    state = TrainState.create(strategy, task, {"model": model}, optimizer)
+    make_train_function(state, 1, stop_requested, parts)(iter(dataset), tf.constant(NUM_STEPS))
+    return {name: variable.numpy() for name, variable in named_variables(model).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_trace")
+@pytest.mark.parametrize("name", ["squad_v2", "race", "tag"])
+def test_batches_in_parts_give_the_weights_of_whole_ones(name):
+    task = TASKS[name](CONFIG)
+    whole, in_parts = trained(task, 1), trained(task, 4)
+    for name, values in whole.items():
+        np.testing.assert_allclose(in_parts[name], values, atol=1e-6, rtol=0, err_msg=name)

@@ -1,4 +1,4 @@
-"""A head that another run has trained is begun with only where its outputs mean the same, and by their names."""
+"""Heads of other runs begin by the names of their outputs, and what keeps a model from other libraries is told."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,9 @@ from albert_tf.base.checkpoint_files import write_checkpoint
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import write_json
 from albert_tf.finetuning import Classification, Entities, MultiLabel, MultipleChoice, QuestionAnswering, Regression
+from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.interchange.foreign_config import check_head
+from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.training.run_folder.restoring import load_init_checkpoint
 
@@ -88,3 +91,39 @@ def test_head_of_another_library_is_taken_by_names_in_another_spelling(head_of, 
     np.testing.assert_array_equal(found, kernel[:, order])
     with pytest.raises(InputError, match="is for another task or other labels"):
         head_of(*tasks, "run")
+
+
+LABELS = ("나쁨", "좋음")
+PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (Classification(tiny_config(classifier_pooling="mean"), LABELS), "train with pooling=first"),
+        (Regression(tiny_config(classifier_pooling="aligned"), PAIRS), "train with pooling=first"),
+        (Entities(tiny_config(character_ngrams=True), ("LOC",)), "with run_ner.py --nocharacter_ngrams"),
+        (QuestionAnswering(tiny_config(question_alignment="words")), "with run_squad.py --question_alignment=none"),
+    ],
+)
+def test_what_will_be_refused_is_told_with_what_avoids_it(task, told):
+    [sentence] = task.limits_elsewhere()
+    assert sentence.startswith("transformers can't express ") and sentence.endswith(told)
+    what = sentence.removeprefix("transformers can't express ").partition(";")[0]
+    with pytest.raises(InputError) as error:
+        check_head(PortableModel(task.config, {"head/dense/bias": None}, task=type(task)), "huggingface")
+    assert what in str(error.value)
+
+
+def test_what_answers_otherwise_there_is_told():
+    config = tiny_config(classifier_pooling="first")
+    [sentence] = MultiLabel(config, LABELS).limits_elsewhere()
+    assert "no thresholds" in sentence
+    [sentence] = Classification(config, LABELS, doc_stride=5).limits_elsewhere()
+    assert "no windows (doc_stride=5)" in sentence
+
+
+def test_models_that_can_be_converted_are_told_nothing():
+    config = tiny_config(classifier_pooling="first")
+    for task in (Classification(config, LABELS), Entities(config, ("LOC",)), QuestionAnswering(config)):
+        assert task.limits_elsewhere() == []

@@ -5,8 +5,7 @@ import pathlib
 import pytest
 
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.ner.tagged_text import read_tagged, types_of
-from albert_tf.finetuning.ner.tags import entities_of
+from albert_tf.finetuning.ner.tagged_text import entities_of, read_tagged, types_of
 from albert_tf.finetuning.question_answering.squad import read_questions
 from albert_tf.finetuning.texts.labelled_text import read_examples
 from albert_tf.tokenization import load_tokenizer

@@ -22,6 +22,7 @@ from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.ner.alignment import IGNORED
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
 from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.runs.settings.classifier import ClassifierSettings
 
 CONFIG = tiny_config()
 SOFT = SoftLabels(weight=0.25, temperature=3.0)
@@ -236,4 +237,4 @@ def test_labels_of_texts_without_labels_are_not_read(tmp_path, label_column):
 )
 def test_values_that_can_not_be_are_refused(values, named):
     with pytest.raises(InputError, match=f"`{named}` must be"):
-        SoftLabels(*values)
+        ClassifierSettings(teacher_weight=values[0], teacher_temperature=values[1])

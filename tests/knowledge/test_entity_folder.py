@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.base.errors import InputError
-from albert_tf.knowledge.known_entities import read_entity_vectors
+from albert_tf.knowledge.mentions import read_entity_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -30,9 +30,9 @@ def test_vectors_of_another_precision_are_taken(folder):
 @pytest.mark.parametrize(
     "vectors, message",
     [
-        (VECTORS[:2], "`entity_vectors`: there are 3 names in entities.txt and 2 vectors"),
-        (VECTORS[0], r"must hold a vector of floats for each entity. Received: float32 \[2\]"),
-        (VECTORS.astype(np.int32), r"must hold a vector of floats for each entity. Received: int32 \[3, 2\]"),
+        (VECTORS[:2], "`entity_vectors`: 3 names in entities.txt, but 2 vectors"),
+        (VECTORS[0], r"must hold a vector of floats for each name. Received: float32 \[2\]"),
+        (VECTORS.astype(np.int32), r"must hold a vector of floats for each name. Received: int32 \[3, 2\]"),
         (VECTORS * np.nan, "entity_vectors.npy holds NaN, infinity, or a number too large for float32"),
         (VECTORS.astype(np.float64) * 1e300, "entity_vectors.npy holds NaN, infinity, or a number too large for fl"),
         (np.array([None]), "entity_vectors.npy is not a NumPy file"),

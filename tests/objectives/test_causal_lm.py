@@ -127,9 +127,9 @@ def test_masked_pieces_of_a_model_that_sees_one_side_are_refused(name):
     with pytest.raises(InputError) as error:
         make_objective(name, CONFIG.replace(pooler=False))
     assert str(error.value) == (
-        f"{name if name == 'electra' else 'masked_lm'} fills in masked pieces from both sides, and in this model "
-        "pieces see only what comes before them (is_causal=true); use `objective=causal`, or set is_causal to false "
-        "in `albert_config_file`"
+        f"{name if name == 'electra' else 'masked_lm'} reads pieces from both sides, and those of this model see only "
+        "what comes before them (is_causal=true); use `objective=causal`, or set is_causal to false in "
+        "`albert_config_file`"
     )
 
 
@@ -137,6 +137,5 @@ def test_model_that_sees_what_it_is_to_predict_is_refused():
     with pytest.raises(InputError) as error:
         make_objective("causal", CONFIG.replace(is_causal=False))
     assert str(error.value) == (
-        "causal_lm predicts each piece from those before it, and in this model pieces see what comes after them "
-        "(is_causal=false); set is_causal to true in `albert_config_file`"
+        "causal_lm needs pieces that see only those before them; set is_causal to true in `albert_config_file`"
     )

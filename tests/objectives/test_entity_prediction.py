@@ -9,7 +9,7 @@ from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
 from albert_tf.base.errors import InputError
-from albert_tf.knowledge.known_entities import read_known_entities
+from albert_tf.knowledge.mentions import read_known_entities
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.knowledge import change_some, most_mentions, tell_entities
 from albert_tf.objectives.objective import with_batch_size

@@ -22,12 +22,12 @@ BASE = AlbertConfig(
 B, S, P, FORWARD_AND_BACKWARD = 4, 512, 20, 3
 
 
-def flops_of_an_example(objective, length):
+def flops_of_an_example(objective, length=S):
     return objective.flops(with_batch_size(objective.batch_spec(length), B)) / B
 
 
-def pretraining_flops(config):
-    return flops_of_an_example(make_objective("albert", config, masking=MaskingOptions(P)), S)
+def learning(name, config):
+    return make_objective(name, config, masking=MaskingOptions(P))
 
 
 def product(rows, inner, columns):
@@ -50,101 +50,93 @@ def base_encoder(length, read):
     return product(length, 128, 768) + 11 * base_block(length, length) + base_block(length, read)
 
 
+def language_model(positions):
+    return product(positions, 768, 128) + product(positions, 128, 30000)
+
+
 POOLER = product(1, 768, 768)
+CAUSAL, TIED = BASE.replace(is_causal=True), {"embedding_size": 768, "language_model_head": "tied"}
+DISENTANGLED = BASE.replace(relative_attention="p2c|c2p", position_buckets=128, pooler=False)
+# All positions are multiplied with distances, also in the last block.
+BLOCK_WITH_DISTANCES = base_block(S, S) + 2 * 12 * product(S, 64, 256)
+LAST_WITH_DISTANCES = BLOCK_WITH_DISTANCES - product(S - P - 1, 768, 768) - 2 * product(S - P - 1, 768, 3072)
+ROOM = 51  # sentences of 8 pieces with two [SEP], after [CLS]
+# Of each position and of the first one; and of whether there is an answer.
+CONDITIONAL_END = product(S, 768, 768) + product(1, 768, 768) + product(S, 768, 1)
+NO_ANSWER = product(1, S, 768) + product(1, 2 * 768, 768) + product(1, 768, 1)
+
+# Objectives, and the operations of one example forward.
+CASES = {
+    "pre-training: encoder and both heads": (
+        learning("albert", BASE),
+        base_encoder(S, P + 1) + language_model(P) + POOLER + product(1, 768, 2),
+    ),
+    "halves: every position is read, and all sentences are compared": (
+        learning("halves", BASE),
+        base_encoder(S, S) + language_model(P) + product(2 * ROOM, S, 768) + product(ROOM, 768, B * ROOM),
+    ),
+    "causal: a prediction at every position": (learning("causal", CAUSAL), base_encoder(S, S) + language_model(S)),
+    "causal with a tied head": (
+        learning("causal", CAUSAL.replace(**TIED)),
+        base_encoder(S, S) - product(S, 128, 768) + product(S, 768, 30000),
+    ),
+    "disentangled attention": (
+        learning("roberta", DISENTANGLED),
+        product(S, 128, 768) + 11 * BLOCK_WITH_DISTANCES + LAST_WITH_DISTANCES + language_model(P),
+    ),
+    "classification by the mean reads every position and has no pooler": (
+        Classification(BASE.replace(classifier_pooling="mean")),
+        base_encoder(S, S) + product(1, 768, 2),
+    ),
+    "classification by the last piece reads it and the first": (
+        Classification(BASE.replace(classifier_pooling="last")),
+        base_encoder(S, 2) + product(1, 768, 2),
+    ),
+    "an answer's span takes two scores a position": (
+        QuestionAnswering(BASE),
+        base_encoder(S, S) + product(S, 768, 2),
+    ),
+    "a span given its beginning takes a layer a position, and one for no answer": (
+        ConditionalQuestionAnswering(BASE),
+        base_encoder(S, S) + product(S, 768, 1) + CONDITIONAL_END + NO_ANSWER,
+    ),
+    "an encoder as wide as its embeddings has no mapping": (
+        learning("albert", BASE.replace(embedding_size=768)),
+        base_encoder(S, P + 1)
+        - product(S, 128, 768)
+        + product(P, 768, 768)
+        + product(P, 768, 30000)
+        + POOLER
+        + product(1, 768, 2),
+    ),
+}
 
 
-def test_pretraining_takes_the_products_of_encoder_and_both_heads():
-    masked_lm = product(P, 768, 128) + product(P, 128, 30000)
-    forward = base_encoder(S, P + 1) + masked_lm + POOLER + product(1, 768, 2)
-    assert pretraining_flops(BASE) == FORWARD_AND_BACKWARD * forward
-    assert pretraining_flops(BASE) == pytest.approx(0.271e12, rel=0.01)
+@pytest.mark.parametrize(("objective", "forward"), CASES.values(), ids=CASES)
+def test_operations_are_those_of_the_products(objective, forward):
+    assert flops_of_an_example(objective) == FORWARD_AND_BACKWARD * forward
 
 
-def test_matching_halves_reads_every_position_and_compares_all_sentences():
-    masked_lm = product(P, 768, 128) + product(P, 128, 30000)
-    room = 51  # sentences of 8 pieces with two [SEP], after [CLS]
-    matching = product(2 * room, S, 768) + product(room, 768, B * room)
-    assert flops_of_an_example(make_objective("halves", BASE, masking=MaskingOptions(P)), S) == FORWARD_AND_BACKWARD * (
-        base_encoder(S, S) + masked_lm + matching
-    )
-
-
-def test_next_pieces_are_predicted_at_every_position():
-    config = BASE.replace(is_causal=True)
-    causal_lm = product(S, 768, 128) + product(S, 128, 30000)
-    assert flops_of_an_example(make_objective("causal", config), S) == FORWARD_AND_BACKWARD * (
-        base_encoder(S, S) + causal_lm
-    )
-    tied = make_objective("causal", config.replace(embedding_size=768, language_model_head="tied"))
-    encoder = base_encoder(S, S) - product(S, 128, 768)
-    assert flops_of_an_example(tied, S) == FORWARD_AND_BACKWARD * (encoder + product(S, 768, 30000))
-
-
-def test_disentangled_attention_multiplies_all_positions_with_distances():
-    config = BASE.replace(relative_attention="p2c|c2p", position_buckets=128, pooler=False)
-    every_block = base_block(S, S) + 2 * 12 * product(S, 64, 256)
-    last_block = every_block - product(S - P - 1, 768, 768) - 2 * product(S - P - 1, 768, 3072)
-    masked_lm = product(P, 768, 128) + product(P, 128, 30000)
-    forward = product(S, 128, 768) + 11 * every_block + last_block + masked_lm
-    objective = make_objective("roberta", config, masking=MaskingOptions(P))
-    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
+def test_base_model_takes_as_many_as_is_known_of_it():
+    assert flops_of_an_example(learning("albert", BASE)) == pytest.approx(0.271e12, rel=0.01)
 
 
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):
     forward = base_encoder(length, 1) + POOLER + product(1, 768, num_labels)
-    assert (
-        flops_of_an_example(Classification(BASE, tuple(map(str, range(num_labels)))), length)
-        == FORWARD_AND_BACKWARD * forward
-    )
-
-
-def test_classification_by_the_mean_reads_every_position_and_has_no_pooler():
-    forward = base_encoder(S, S) + product(1, 768, 2)
-    objective = Classification(BASE.replace(classifier_pooling="mean"))
-    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
-
-
-def test_classification_by_the_last_piece_reads_it_and_the_first():
-    forward = base_encoder(S, 2) + product(1, 768, 2)
-    objective = Classification(BASE.replace(classifier_pooling="last"))
-    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
-
-
-def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
-    forward = base_encoder(S, S) + product(S, 768, 2)
-    assert flops_of_an_example(QuestionAnswering(BASE), S) == FORWARD_AND_BACKWARD * forward
+    task = Classification(BASE, tuple(map(str, range(num_labels))))
+    assert flops_of_an_example(task, length) == FORWARD_AND_BACKWARD * forward
 
 
 @pytest.mark.parametrize("objective", [QuestionAnswering, ConditionalQuestionAnswering])
 def test_aligning_a_question_takes_cosines_averages_and_a_layer(objective):
     aligning = product(S, 128, S) + product(S, S, 128) + product(S, 3 * 128, 128)
-    aligned = objective(BASE.replace(question_alignment="words"))
-    assert flops_of_an_example(aligned, S) == pytest.approx(
-        flops_of_an_example(objective(BASE), S) + FORWARD_AND_BACKWARD * aligning
-    )
+    found = flops_of_an_example(objective(BASE.replace(question_alignment="words")))
+    assert found == pytest.approx(flops_of_an_example(objective(BASE)) + FORWARD_AND_BACKWARD * aligning)
 
 
-def test_conditional_answer_span_takes_a_layer_for_every_position_and_one_for_no_answer():
-    end = product(S, 768, 768) + product(1, 768, 768) + product(S, 768, 1)  # of each position, of the first one
-    null = product(1, S, 768) + product(1, 2 * 768, 768) + product(1, 768, 1)
-    forward = base_encoder(S, S) + product(S, 768, 1) + end + null
-    assert flops_of_an_example(ConditionalQuestionAnswering(BASE), S) == FORWARD_AND_BACKWARD * forward
-
-
-def test_encoder_as_wide_as_its_embeddings_has_no_mapping():
-    config = BASE.replace(embedding_size=768)
-    difference = product(S, 128, 768) + product(P, 768, 128) + product(P, 128, 30000)
-    difference -= product(P, 768, 768) + product(P, 768, 30000)
-    expected = pretraining_flops(BASE) - FORWARD_AND_BACKWARD * difference
-    assert pretraining_flops(config) == expected
-
-
-def test_every_layer_of_a_group_is_counted():
-    two = BASE.replace(inner_group_num=2, num_hidden_layers=6)
-    assert pretraining_flops(two) == pretraining_flops(BASE)
-
-
-def test_groups_that_share_less_take_no_more():
-    assert pretraining_flops(BASE.replace(num_hidden_groups=4)) == pretraining_flops(BASE)
+@pytest.mark.parametrize("changes", [{"inner_group_num": 2, "num_hidden_layers": 6}, {"num_hidden_groups": 4}])
+def test_layers_count_whoever_shares_them(changes):
+    found = flops_of_an_example(learning("albert", BASE.replace(**changes)))
+    assert found == flops_of_an_example(learning("albert", BASE))

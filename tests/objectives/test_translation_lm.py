@@ -153,7 +153,12 @@ def test_languages_of_records_become_those_of_pieces():
         ("translation", {}, ("a", "b", "c"), "segments can't tell 3 languages (a, b, c) by type_vocab_size=2; set "),
         ("roberta", {"num_languages": 2}, (), "embeddings of 2 languages (num_languages), and the data don't say"),
         ("roberta", {"num_languages": 2}, ("a",), "(num_languages), and the data are in 1 languages (a); name as many"),
-        ("electra", {"num_languages": 2}, LANGUAGES, "electra doesn't tell its models what language a text is in"),
+        (
+            "electra",
+            {"num_languages": 2},
+            LANGUAGES,
+            "`objective=electra` doesn't tell this model what language a text is in",
+        ),
     ],
 )
 def test_languages_that_do_not_go_together_are_one_sentence(name, changes, languages, message):

@@ -10,8 +10,7 @@ import dataclasses
 import numpy as np
 
 from albert_tf.base.files import replace_halves
-from albert_tf.finetuning.ner.tagged_text import TaggedText
-from albert_tf.finetuning.ner.tags import go_on_with, leave_out, put_between
+from albert_tf.finetuning.ner.tagged_text import TaggedText, go_on_with, leave_out, put_between
 from albert_tf.finetuning.task import Features
 from albert_tf.modeling.heads import CHARACTERS_SHAPE, REACH
 from albert_tf.tokenization import Tokenizer

@@ -23,14 +23,22 @@ from albert_tf.finetuning.ner.alignment import (
     unread_units,
     without_units,
 )
-from albert_tf.finetuning.ner.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.ner.tags import METRICS, OUTSIDE, entities_of, leave_out, may_follow, normalize_tag
+from albert_tf.finetuning.ner.tagged_text import (
+    METRICS,
+    OUTSIDE,
+    TaggedText,
+    entities_of,
+    leave_out,
+    may_follow,
+    normalize_tag,
+    read_tagged,
+    units_of,
+)
 from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.modeling.heads import CHARACTERS_SHAPE
-from albert_tf.objectives.flops import encoder_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import encoder_batch_spec, encoder_products
 from albert_tf.reading.bad_rows import tell_once
 
 # A linear model that tags words or characters by the characters around them: what a fine-tuned model has to beat.
@@ -277,11 +285,11 @@ class Entities(FinetuningTask):
         return "never an entity", self.score(examples, blind)
 
     def linear_model(self):
-
-        def predict(train, dev):
-            return [{"tags": tags} for tags in tag(train, dev)]
-
-        return LinearModel("a linear model on characters and words", predict, MOST_CHARACTERS)
+        return LinearModel(
+            "a linear model on characters and words",
+            lambda train, dev: [{"tags": tags} for tags in tag(train, dev)],
+            MOST_CHARACTERS,
+        )
 
     def mistake(self, example, prediction):
         """Returns the line, the entities missed and those found wrongly, and the text; the more of these the worse."""

@@ -16,8 +16,13 @@ from albert_tf.base.errors import InputError, quote, shorten
 from albert_tf.base.files import write_json
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_SPAN, TaskKind
-from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
-from albert_tf.finetuning.question_answering.squad import Question, read_questions
+from albert_tf.finetuning.question_answering.squad import (
+    DEFAULT_METRICS,
+    METRICS,
+    Question,
+    best_threshold,
+    read_questions,
+)
 from albert_tf.finetuning.question_answering.windows import (
     SpanOptions,
     Spans,
@@ -31,9 +36,8 @@ from albert_tf.finetuning.task import CUT, FinetuningTask, describe_cuts
 from albert_tf.modeling import AlbertForConditionalQuestionAnswering, AlbertForQuestionAnswering
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.modeling.kernels.positions import HIDDEN_SCORE
-from albert_tf.objectives.flops import encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import encoder_batch_spec, encoder_products
 
 # By which rules the results beside it were computed, which are numbers alone.
 EVAL_SETTINGS_FILE = "eval_settings.json"
@@ -209,13 +213,7 @@ class QuestionAnswering(FinetuningTask):
         scores = np.array([candidate.score for candidate in candidates])
         probabilities = np.exp(scores - scores.max(initial=-np.inf))
         nbest = [
-            {
-                "text": candidate.text,
-                "begin": candidate.begin,
-                "end": candidate.end,
-                "score": candidate.score,
-                "probability": float(probability),
-            }
+            {**vars(candidate), "probability": float(probability)}
             for candidate, probability in zip(candidates, probabilities / probabilities.sum())
         ]
         score = nbest[0]["score"] if nbest else None
@@ -337,11 +335,7 @@ class QuestionAnswering(FinetuningTask):
         return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
 
     def settings(self):
-        return {
-            "doc_stride": self.window_options.doc_stride,
-            "max_query_length": self.window_options.max_query_length,
-            "version_2_with_negative": self.may_be_unanswerable,
-        }
+        return {**vars(self.window_options), "version_2_with_negative": self.may_be_unanswerable}
 
 
 class ConditionalQuestionAnswering(QuestionAnswering):

@@ -188,9 +188,9 @@ class Spans(typing.NamedTuple):
 class Candidate:
     """A span of a text, in characters, that may be the answer, `end` behind it; the higher its score the better."""
 
+    text: str
     begin: int
     end: int
-    text: str
     score: float
 
 
@@ -234,7 +234,7 @@ def rows_of_questions(features: Features, num_questions: int) -> list[np.ndarray
 def _candidates(context, offsets, spans):
     begins, ends = offsets[spans.firsts, 0].tolist(), offsets[spans.lasts, 1].tolist()
     return [
-        Candidate(begin, end, context[begin:end], score)
+        Candidate(context[begin:end], begin, end, score)
         for begin, end, score in zip(begins, ends, spans.scores.tolist())
         if begin < end  # a mark may be a piece without characters
     ]

@@ -20,8 +20,7 @@ from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.soft_labels import has_label, labelled_cross_entropy, log_probabilities
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.labels import label_report
+from albert_tf.finetuning.texts.labelled_text import LabelledText, label_report
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
 # Labels of plots in Korean, without empty boxes where no font has their letters; needs matplotlib.

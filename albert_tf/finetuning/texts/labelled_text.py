@@ -1,5 +1,7 @@
-"""Labelled texts, or pairs of them."""
+"""Labelled texts, or pairs of them: how they are read and encoded, and which labels there are."""
 
+import ast
+import collections
 import collections.abc
 import dataclasses
 import itertools
@@ -10,10 +12,14 @@ import typing
 import numpy as np
 
 from albert_tf.asking.texts import read_texts
+<<<<<<< HEAD
 from albert_tf.base.errors import InputError, listed, shorten
+=======
+from albert_tf.base.errors import InputError, listed, quote, shorten
+from albert_tf.base.texts import window_borders
+>>>>>>> b46a73768e1d083a803b46a964585debadc23273
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT, Features
-from albert_tf.finetuning.texts.label_sets import looks_like_list
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile
 from albert_tf.reading.values import columns_of, describe_columns, is_missing, joined_text, one_value, plain_labels
@@ -180,18 +186,9 @@ def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> 
     return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
 
 
-def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> dict[str, np.ndarray]:
+def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> Features:
     """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off."""
-    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
-    features = encode_and_count_cut(tokenizer, examples, max_seq_length)
-    del features[CUT]
-    return features
-
-
-def encode_and_count_cut(
-    tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int
-) -> dict[str, np.ndarray]:
-    """Adds to the features of `encode_examples` int32 [N] `pieces_cut`, how many tokens of each example are cut off."""
+    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; and [N] `CUT`.
     columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
         columns.append([example.text_pair for example in examples])
@@ -226,3 +223,141 @@ def describe_windows(text_indices: np.ndarray, where: str) -> str | None:
     count = int((counts > 1).sum())
     texts = f"{counted(count, 'text')}{where and f' {where}'} {'are' if count > 1 else 'is'}"
     return f"{texts} read in windows, up to {counts.max():,} of one"
+
+
+def check_labels(labels: tuple[str, ...], source: str) -> None:
+    """Checks that labels are two or more, and none empty or there twice; errors call where they come from `source`."""
+    doubled = [label for label, count in collections.Counter(labels).items() if count > 1]
+    if doubled:
+        raise InputError(f"{source}: the label {quote(doubled[0])} appears twice; name each label once")
+    if "" in labels:
+        raise InputError(f"{source}: a label is empty; give it a name, or remove it")
+    if len(labels) < 2:
+        raise InputError(f"{source}: {', '.join(map(quote, labels))} is the only label; a classifier needs two or more")
+
+
+def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
+    """Returns the labels of the examples to train on, sorted: each has one, and not all the same."""
+    for example in examples:
+        if not example.label:
+            place = f"{example.path}, line {example.line}"
+            raise InputError(f"{place}: the label is empty; give the line one, or remove it")
+    return _checked({example.label for example in examples}, examples)
+
+
+def labels_of_sets(examples: list[LabelledText], columns: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Returns the labels of examples that may have several, sorted; those with columns need no example."""
+    found = {label for example in examples for label in example.label}
+    return _checked(found | set(columns if found and found <= set(columns) else ()), examples)
+
+
+def _checked(found, examples):
+    labels = tuple(sorted(found))
+    if not labels:
+        raise InputError(f"{examples[0].path} has no label at all; name the column that holds them with `label_column`")
+    check_labels(labels, examples[0].path)
+    return labels
+
+
+def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]) -> tuple[float, ...]:
+    """Returns weights with which all labels count alike in the loss, on average 1 an example."""
+    # A label without examples has weight 1; examples of other labels don't count.
+    counts = collections.Counter(example.label for example in examples)
+    present = sum(counts[label] > 0 for label in labels)
+    total = sum(counts[label] for label in labels)
+    return tuple(total / (present * counts[label]) if counts[label] else 1.0 for label in labels)
+
+
+def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:
+    """Returns how many examples of a training file have each label, and a warning of texts with several, as lines."""
+    counts = collections.Counter(dict.fromkeys(labels, 0))
+    counts.update(example.label for example in examples)
+    named = list(counts.items()) if len(counts) <= _MOST_NAMED else counts.most_common(_MOST_NAMED)
+    text = ", ".join(f"{shorten(label)} ({count:,})" for label, count in named)
+    rest = f", and {len(counts) - len(named):,} more" if len(counts) > len(named) else ""
+    report = [f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"]
+    lines = collections.defaultdict(dict)
+    for example, name in zip(examples, line_names(examples)):
+        lines[example.texts].setdefault(example.label, name)
+    several = [list(by_label.values()) for by_label in lines.values() if len(by_label) > 1]
+    if several:
+        first = " and ".join(several[0][:2])
+        report.append(f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}")
+    return report
+
+
+# How Python writes a list of strings, of numbers or of nothing, as pandas does into a CSV file.
+_LIST = re.compile(r"\[\s*((['\"\d.+-]|None|nan).*)?\]", re.DOTALL)
+
+# What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
+_UNKNOWN = ("-", "?")
+# How a column of a label's own says whether a text has it, in lower case.
+_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelSetReader:
+    """Reads the labels of a row: a list of JSON or Parquet; one value with a separator between them (K-MHaS, KOTE); or
+    of several columns, named as the labels, those that hold 1 and not 0 (UnSmile).
+    """
+
+    separator: str
+
+    def __call__(
+        self, values: collections.abc.Mapping[str, typing.Any], columns: tuple[str, ...], needs_label: bool
+    ) -> tuple[str, ...] | None:
+        """Returns the labels of a row, none among them; None where nobody knows them. Errors lack the place."""
+        if len(columns) > 1:
+            return _flagged(values, columns, needs_label)
+        (column,) = columns
+        value = values.get(column)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, str) and looks_like_list(value):
+            value = _written_list(value.strip(), column)
+        if isinstance(value, list | tuple):
+            labels = tuple(one_value({column: each}, column) for each in value)
+        elif is_missing(value):
+            if needs_label:
+                one_value(values, column)  # which says what is missing
+            return None
+        else:
+            text = one_value(values, column).strip()
+            if not needs_label and text in _UNKNOWN:
+                return None
+            labels = tuple(part.strip() for part in text.split(self.separator)) if text else ()
+        if "" in labels:
+            raise InputError(f"an empty label under {column}, {quote(value)}; remove the extra separator")
+        if len(set(labels)) < len(labels):
+            raise InputError(f"a label appears twice under {column}, {quote(value)}; name each once")
+        return labels
+
+
+def looks_like_list(text: str) -> bool:
+    """Whether a text is a list as Python writes it."""
+    return _LIST.fullmatch(text.strip()) is not None
+
+
+def _written_list(text, column):
+    """Returns a list that was written as text."""
+    try:
+        found = ast.literal_eval(text)
+        if str(found) == text:  # NumPy's lists have no commas, so Python reads their strings as one
+            return found
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    raise InputError(
+        f"{column} holds {quote(text)}, a list written as text that can't be read; write lists into JSON lines or "
+        "Parquet, or labels with a separator between them"
+    )
+
+
+def _flagged(values, columns, needs_label):
+    """Returns the columns that hold 1; None where all are open in a row that needs no label."""
+    if not needs_label and all(is_missing(value) or value in ("", *_UNKNOWN) for value in map(values.get, columns)):
+        return None
+    written = {column: one_value(values, column).strip() for column in columns}
+    for column, value in written.items():
+        if value.lower() not in _FLAGS:
+            raise InputError(f"{shorten(column)} holds {quote(value)}; each of several label columns must hold 1 or 0")
+    return tuple(column for column, value in written.items() if _FLAGS[value.lower()])

@@ -17,20 +17,19 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
 from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
+from albert_tf.finetuning.metrics import count_found, f1_of_counts, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
-from albert_tf.finetuning.texts.label_sets import (
-    LabelSetReader,
-    best_thresholds,
-    count_labels,
-    cross_fitted_thresholds,
-    macro_f1,
-    micro_f1,
-)
-from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.texts.labelled_text import LabelSetReader
 from albert_tf.finetuning.texts.task import LabelledTextTask
 
 THRESHOLDS_FILE = "thresholds.json"
-METRICS = {"micro_f1": micro_f1, "macro_f1": macro_f1}
+# Into so many parts held-out texts are divided, each of which is judged by thresholds of the others.
+_NUM_PARTS = 5
+# As scikit-learn's `average="micro"` and "macro".
+METRICS = {
+    "micro_f1": lambda counts: f1_of_counts(*totals(counts)),
+    "macro_f1": lambda counts: float(np.mean([f1_of_counts(*each) for each in counts.values()])),
+}
 
 
 class MultiLabel(LabelledTextTask):
@@ -147,7 +146,7 @@ class MultiLabel(LabelledTextTask):
 
     def score(self, examples, predictions):
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
-        counts = count_labels(truth, found, self.labels)
+        counts = count_found(truth, found, kinds=self.labels)
         return {name: METRICS[name](counts) for name in self._metrics}
 
     def blind_scores(self, examples):
@@ -177,7 +176,14 @@ class MultiLabel(LabelledTextTask):
         return [*super().limits_elsewhere(), thresholds]
 
     def describe(self, path, examples, features):
-        return [describe_label_sets(path, examples, self.labels)]
+        counts = collections.Counter(label for example in examples for label in example.label)
+        named = listed(f"{shorten(label)} ({counts[label]:,})" for label in self.labels)
+        without = sum(not example.label for example in examples)
+        mean = math.fsum(counts.values()) / len(examples)
+        return [
+            f"{len(self.labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} "
+            f"texts without: {named}"
+        ]
 
     @classmethod
     def from_settings(cls, config, settings):
@@ -187,13 +193,30 @@ class MultiLabel(LabelledTextTask):
         return {**super().settings(), "label_separator": self._separator}
 
 
-def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> str:
-    """Returns how often each label occurs in a file, how many texts have none, and how many labels a text has."""
-    counts = collections.Counter(label for example in examples for label in example.label)
-    named = listed(f"{shorten(label)} ({counts[label]:,})" for label in labels)
-    without = sum(not example.label for example in examples)
-    mean = math.fsum(counts.values()) / len(examples)
-    return (
-        f"{len(labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} texts "
-        f"without: {named}"
-    )
+def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each label from which probability on to give it, so that its F1 is best: float32 [labels]."""
+    # Truth is bool [N, labels]; probabilities are taken as float32, in which models compute them. A threshold lies
+    # halfway between two, of equally good ones nearest to 0.5, which is also that of a label that no text has.
+    return np.array([_best_threshold(*columns) for columns in zip(truth.T, probabilities.T.astype(np.float32))])
+
+
+def cross_fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each text thresholds that the other four fifths of the texts choose: float32 [N, labels]."""
+    found = np.empty(truth.shape, np.float32)
+    for part in np.array_split(np.random.default_rng(0).permutation(len(truth)), min(_NUM_PARTS, len(truth))):
+        found[part] = best_thresholds(np.delete(truth, part, 0), np.delete(probabilities, part, 0))
+    return found
+
+
+def _best_threshold(truth, probabilities):
+    if not truth.any():
+        return np.float32(0.5)
+    order = np.argsort(-probabilities, kind="stable")
+    falling, right = probabilities[order], np.cumsum(truth[order])
+    scores = 2 * right / (np.arange(1, len(truth) + 1) + truth.sum())
+    is_last = np.append(falling[1:] < falling[:-1], True)  # of equal probabilities all are above a threshold, or none
+    next_ones = np.append(falling[1:], np.float32(0.0))
+    thresholds = (falling + next_ones) / 2
+    thresholds = np.where(thresholds > next_ones, thresholds, falling)  # of neighbouring numbers nothing is between
+    best = np.flatnonzero(is_last & (scores >= scores[is_last].max() - 1e-12))
+    return thresholds[best[np.argmin(np.abs(thresholds[best] - 0.5))]]

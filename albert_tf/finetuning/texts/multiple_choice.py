@@ -20,8 +20,7 @@ from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabi
 from albert_tf.finetuning.task import CUT, FinetuningTask
 from albert_tf.finetuning.texts.labelled_text import UNKNOWN_LABELS
 from albert_tf.modeling import AlbertForMultipleChoice
-from albert_tf.objectives.flops import classifier_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.rows import RowFile, write_rows
 from albert_tf.reading.tables import is_saved
@@ -77,8 +76,7 @@ def read_questions(
             num_choices = num_choices or len(question.options)
             if len(question.options) != num_choices:
                 raise InputError(
-                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give "
-                    "every question the same number of options"
+                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give as many"
                 )
             questions.append(question)
     bad_entries.warn()

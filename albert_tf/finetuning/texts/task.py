@@ -20,17 +20,16 @@ from albert_tf.finetuning.texts.labelled_text import (
     UNKNOWN_LABELS,
     WINDOW_WEIGHTS,
     LabelledText,
+    check_labels,
     describe_windows,
-    encode_and_count_cut,
+    encode_examples,
     encode_in_windows,
     line_names,
     read_examples,
     unlabelled_examples,
 )
-from albert_tf.finetuning.texts.labels import check_labels
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.objectives.flops import classifier_products
-from albert_tf.objectives.objective import encoder_batch_spec
+from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
 from albert_tf.reading.bad_rows import BadRows
 from albert_tf.reading.rows import write_rows
 from albert_tf.reading.values import known_label
@@ -142,18 +141,16 @@ class LabelledTextTask(FinetuningTask):
         return classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs and the labels, 0 where there is none."""
-        features = self.encode_texts(examples, tokenizer, max_seq_length)
+        """Returns the encoder's inputs, a row for each text or window, and the labels, 0 where there is none."""
+        if self.doc_stride is None:
+            features = encode_examples(tokenizer, examples, max_seq_length)
+        else:
+            texts = [example.text for example in examples]
+            features = encode_in_windows(tokenizer, texts, max_seq_length, self.doc_stride)
         return {**features, self.label_name: self.of_rows(self.label_values(examples), features)}
 
-    def encode_texts(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs alone, a row for each text or window; arguments as for `encode`."""
-        if self.doc_stride is None:
-            return encode_and_count_cut(tokenizer, examples, max_seq_length)
-        return encode_in_windows(tokenizer, [example.text for example in examples], max_seq_length, self.doc_stride)
-
     def of_rows(self, values: np.ndarray, features: Features) -> np.ndarray:
-        """Returns values of each text [T, ...] for each of the N rows that `encode_texts` returned."""
+        """Returns values of each text [T, ...] for each of the N rows that `encode` returned."""
         return values if self.doc_stride is None else values[features[TEXT_INDICES]]
 
     def of_texts(self, values: np.ndarray, features: Features) -> np.ndarray:

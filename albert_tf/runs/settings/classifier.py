@@ -11,9 +11,14 @@ from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Reg
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
 from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
-from albert_tf.finetuning.texts.label_sets import LabelSetReader
-from albert_tf.finetuning.texts.labelled_text import read_examples
-from albert_tf.finetuning.texts.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
+from albert_tf.finetuning.texts.labelled_text import (
+    LabelSetReader,
+    balanced_class_weights,
+    check_labels,
+    labels_of,
+    labels_of_sets,
+    read_examples,
+)
 from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
 from albert_tf.reading.values import columns_of
 from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines

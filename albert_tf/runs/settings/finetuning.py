@@ -10,7 +10,7 @@ import typing
 from albert_tf.base.errors import ON_BAD_ROW, InputError
 from albert_tf.base.settings import RARE, TO_DO, TRAINING, changed, free, place, setting
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.datasets import Share
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
 from albert_tf.runs.settings.training import TrainingSettings

@@ -11,11 +11,9 @@ from albert_tf.base.console import tell
 from albert_tf.base.files import read_json
 from albert_tf.base.settings import RARE, changed, check_types, free, place, setting
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
-from albert_tf.finetuning import runner
+from albert_tf.finetuning import ConditionalQuestionAnswering, QuestionAnswering, runner
 from albert_tf.finetuning.defaults import default_question_alignment
-from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
-from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, rules_named_by
-from albert_tf.finetuning.question_answering.squad import read_version
+from albert_tf.finetuning.question_answering.squad import DEFAULT_METRICS, METRICS, read_version, rules_named_by
 from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
 from albert_tf.finetuning.question_answering.windows import SpanOptions, WindowOptions
 from albert_tf.runs.known_run import AUTO

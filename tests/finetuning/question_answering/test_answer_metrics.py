@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, rules_named_by
+from albert_tf.finetuning.question_answering.squad import METRICS, best_threshold, rules_named_by
 
 
 def compare(name, prediction, *answers, may_be_unanswerable=False):

@@ -1,4 +1,4 @@
-"""The task: from logits to answers, scores and files, and what it tells of its data."""
+"""The task: from logits to losses, answers, scores and files, and what it tells of its data."""
 
 import json
 
@@ -11,7 +11,8 @@ from questions import CHARACTERS, character_tokenizer, entry, make_question, wri
 from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning import TASKS, QuestionAnswering
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning import TASKS, ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.question_answering.squad import Answer, Question
 from albert_tf.finetuning.question_answering.windows import SpanOptions, WindowOptions, best_spans
 
@@ -306,3 +307,138 @@ def test_checkpoints_are_chosen_by_what_answers_have_in_common(metrics):
     questions = [make_question("이순신은 장군이다", "이순신")]
     assert task.selection_metric in task.score(questions, predictions_of("이순신은"))
     assert task.selection_metric == ("rouge_w" if metrics == "klue" else "f1")
+
+
+def found_spans(starts, ends, start_log_probs, end_log_probs, null_logits):
+    """Returns what a search of one window found, as arrays."""
+    return {
+        "start_positions": np.array([starts], np.int32),
+        "end_positions": np.array([ends], np.int32),
+        "start_log_probs": np.array([start_log_probs], np.float32),
+        "end_log_probs": np.array([end_log_probs], np.float32),
+        "null_logits": np.array([null_logits], np.float32),
+    }
+
+
+def conditional(outputs, question, **options):
+    task = ConditionalQuestionAnswering(CONFIG, **options)
+    (prediction,) = task.predict([question], task.encode([question], TOKENIZER, 20), outputs)
+    return prediction
+
+
+def test_conditional_head_chooses_the_most_probable_span():
+    question = make_question("가 나 다 라")  # at positions 5 to 8
+    # The better first piece has the worse last ones.
+    outputs = found_spans([5, 6], [[5, 8], [8, 6]], [-0.5, -1.0], [[-2.0, -3.0], [-0.1, -0.3]], -4.0)
+    prediction = conditional(outputs, question)
+    assert [each["text"] for each in prediction["nbest"]] == ["나 다 라", "나", "가", "가 나 다 라"]
+    assert (prediction["text"], prediction["begin"], prediction["end"]) == ("나 다 라", 2, 7)
+    assert prediction["nbest"][0]["score"] == pytest.approx(-1.1)
+
+
+@pytest.mark.parametrize(("threshold", "text"), [(0.0, ""), (1.0, "가")])
+def test_conditional_head_says_by_itself_that_there_is_no_answer(threshold, text):
+    outputs = found_spans([5], [[5]], [-0.1], [[-0.1]], 0.5)
+    prediction = conditional(outputs, make_question("가"), may_be_unanswerable=True, null_threshold=threshold)
+    assert (prediction["text"], prediction["null_odds"]) == (text, 0.5)
+
+
+def test_what_a_search_did_not_find_is_no_span():
+    """Too few spans, outputs that were filled up with 0, [SEP], a last piece before the first, and a long answer."""
+    outputs = found_spans(
+        [5, 5, 0, 9, 7, 5], [[5], [6], [0], [9], [6], [8]], [-0.1, -1e30, 0.0, -0.2, -0.3, -0.4], [[-0.1]] * 6, 0.0
+    )
+    prediction = conditional(outputs, make_question("가 나 다 라"), span_options=SpanOptions(max_answer_length=3))
+    assert [each["text"] for each in prediction["nbest"]] == ["가"]
+
+
+@pytest.mark.slow
+def test_conditional_head_finds_spans_of_the_text_in_batches_of_several_lengths():
+    tf.keras.utils.set_random_seed(0)
+    task = ConditionalQuestionAnswering(CONFIG, span_options=SpanOptions(start_n_top=30, end_n_top=30, n_best_size=500))
+    model = task.make_model()
+    questions = [make_question("가나"), make_question("다라마바사각 한국의 가나")]
+    features = task.encode(questions, TOKENIZER, 40)
+    outputs = []
+    for row, length in ((0, 8), (1, 24)):
+        names = ("input_ids", "input_mask", "segment_ids")
+        batch = {name: tf.constant(features[name][row : row + 1, :length]) for name in names}
+        outputs.append({name: values.numpy() for name, values in task.outputs(batch, model).items()})
+    filled = {
+        name: np.concatenate(
+            [
+                np.pad(short[name], [(0, to - at) for to, at in zip((1, *long[name].shape[1:]), short[name].shape)]),
+                long[name],
+            ]
+        )
+        for short, long in [outputs]
+        for name in short
+    }
+    first, second = task.predict(questions, features, filled)
+    assert {each["text"] for each in first["nbest"]} == {"가", "나", "가나"}
+    num_pieces = len(TOKENIZER.tokenize(questions[1].context))
+    spans = {(each["begin"], each["end"]) for each in second["nbest"]}
+    assert len(spans) == num_pieces * (num_pieces + 1) / 2
+
+
+def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
+    draws = np.random.default_rng(0)
+    start_logits, end_logits = draws.normal(size=(2, 4, 6)).astype(np.float32)
+    batch = {
+        "start_positions": tf.constant([1, 2, 0, 5]),
+        "end_positions": tf.constant([3, 2, 1, 5]),
+        "example_weights": tf.constant([1.0, 1.0, 1.0, 0.0]),
+    }
+    start_logits[0, 1] = start_logits[2, 0] = 9.0  # so that some guess is right
+
+    def model(inputs, training, dropout_seed):
+        return {"start_logits": tf.constant(start_logits), "end_logits": tf.constant(end_logits)}
+
+    objective = QuestionAnswering(AlbertConfig(vocab_size=30))
+    results = objective.compute(batch, training=True, dropout_seed=None, model=model)
+    assert set(results) == {*objective.loss_coefficients, *objective.metric_names}
+
+    def losses(logits, positions):
+        probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        return -np.log(probs[np.arange(4), positions])[:3]
+
+    expected = (losses(start_logits, [1, 2, 0, 5]) + losses(end_logits, [3, 2, 1, 5])).sum() / 2
+    assert float(results["span_loss"][0]) == pytest.approx(expected, rel=1e-5)
+    assert float(results["span_loss"][1]) == float(objective.loss_weights(batch)["span_loss"]) == 3.0
+    # The third holds no answer: that [CLS] is found there says nothing of how answers are found.
+    right = (start_logits.argmax(axis=1) == [1, 2, 0, 5])[:2].sum()
+    assert (float(results["start_accuracy"][0]), float(results["start_accuracy"][1])) == (right, 2.0)
+    assert right > 0
+
+
+def test_where_there_may_be_no_answer_losses_are_those_of_both_ends_and_of_whether_there_is_one():
+    draws = np.random.default_rng(0)
+    start_logits, end_logits = draws.normal(size=(2, 5, 6)).astype(np.float32)
+    null_logits = np.array([0.5, -2.0, 3.0, -1.0, 0.1], np.float32)
+    batch = {
+        "start_positions": tf.constant([1, 2, 0, 0, -1]),  # the last is unknown
+        "end_positions": tf.constant([3, 2, 0, 0, -1]),
+        "example_weights": tf.constant([1.0, 1.0, 1.0, 0.0, 1.0]),
+    }
+
+    def model(inputs, training, dropout_seed):
+        logits = {"start_logits": start_logits, "end_logits": end_logits, "null_logits": null_logits}
+        return {name: tf.constant(values) for name, values in logits.items()}
+
+    objective = ConditionalQuestionAnswering(AlbertConfig(vocab_size=30))
+    results = objective.compute(batch, training=True, dropout_seed=None, model=model)
+    assert set(results) == {*objective.loss_coefficients, *objective.metric_names}
+    assert objective.loss_coefficients == {"span_loss": 1.0, "answerability_loss": 0.5}
+
+    def losses(logits, positions):
+        logits = logits[:3].astype(np.float64)
+        return np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(3), positions]
+
+    span_loss = (losses(start_logits, [1, 2, 0]) + losses(end_logits, [3, 2, 0])).sum() / 2
+    is_impossible = 1 / (1 + np.exp(-null_logits[:3].astype(np.float64)))
+    answerability_loss = -np.log([1 - is_impossible[0], 1 - is_impossible[1], is_impossible[2]]).sum()
+    assert float(results["span_loss"][0]) == pytest.approx(span_loss, rel=1e-5)
+    assert float(results["answerability_loss"][0]) == pytest.approx(answerability_loss, rel=1e-5)
+    assert float(results["answerability_accuracy"][0]) == 2.0  # the first is wrong
+    weights = objective.loss_weights(batch)
+    assert all(float(weights[name]) == float(results[name][1]) == 3.0 for name in objective.loss_coefficients)

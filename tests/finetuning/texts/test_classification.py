@@ -1,16 +1,24 @@
-"""Fine-tuning to label texts: batches, loss, predictions."""
+"""Fine-tuning to label texts: batches, loss, predictions, mistakes and the plot of them."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from encoded_examples import LENGTH, make_features
+from matplotlib import font_manager
 from rounding import independent_errors
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.labels import balanced_class_weights
+from albert_tf.finetuning.texts import classification
+from albert_tf.finetuning.texts.classification import (
+    confusion_matrix,
+    drawable,
+    f1_of_each,
+    hangul_font,
+    plot_confusion_matrix,
+)
+from albert_tf.finetuning.texts.labelled_text import LabelledText, balanced_class_weights
 from albert_tf.training.devices import make_strategy
 from albert_tf.training.evaluation import Evaluator, make_output_function
 
@@ -115,3 +123,79 @@ def test_predictions_of_pairs_show_both_texts(tmp_path):
         "text\ttext_pair\tlabel\tprediction\tp(a)\tp(b)",
         "하나\t둘\ta\tb\t0.4000\t0.6000",
     ]
+
+
+def prediction(label, probability):
+    return {"label": label, "probabilities": {label: probability}}
+
+
+def test_surest_mistakes_come_first(tmp_path):
+    examples = [LabelledText(text, None, label, line) for line, (text, label) in enumerate(("a0", "b1", "c1", "d0"), 2)]
+    predictions = [prediction("1", 0.6), prediction("1", 0.99), prediction("0", 0.9), prediction("0", 0.7)]
+    write_errors = Classification(tiny_config()).reports()["errors.tsv"]
+    write_errors(str(tmp_path / "errors.tsv"), examples, predictions)
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "line\tlabel\tprediction\tprobability\ttext",
+        "4\t1\t0\t0.9000\tc",
+        "2\t0\t1\t0.6000\ta",
+    ]
+
+
+def test_confusion_matrix_has_a_row_for_each_true_label():
+    counts = confusion_matrix(list("aabbc"), list("abbbb"), ("a", "b", "c"))
+    np.testing.assert_array_equal(counts, [[1, 1, 0], [0, 2, 0], [0, 1, 0]])
+
+
+def test_f1_of_each_label_is_that_of_scikit_learn():
+    f1_score = pytest.importorskip("sklearn.metrics").f1_score
+    generator, labels = np.random.default_rng(3), ("가", "나", "다", "라")
+    truth, found = (generator.choice(labels[:3], 50).tolist() for _ in range(2))
+    expected = f1_score(truth, found, labels=labels, average=None, zero_division=0)
+    np.testing.assert_allclose(f1_of_each(confusion_matrix(truth, found, labels)), expected)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("0", "1"), ("부정", "긍정"), ("$", "$$"), pytest.param(tuple(map(str, range(1000))), marks=pytest.mark.slow)],
+)
+def test_confusion_matrix_is_drawn(tmp_path, labels):
+    examples = [LabelledText("a", None, label, 2) for label in labels]
+    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * len(labels), labels)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_that_stand_for_labels_are_explained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("albert_tf.finetuning.texts.classification.hangul_font", lambda: None)
+    labels = ("긍정", "부정")
+    examples = [LabelledText("a", None, label, 2) for label in labels]
+    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction("긍정", 0.9)] * 2, labels)
+    said = capsys.readouterr().out
+    assert "apt install fonts-nanum" in said and said.endswith("in the plot label 0 is 긍정, label 1 is 부정\n")
+
+
+@pytest.fixture
+def no_fonts(monkeypatch):
+    """A machine without a font that has Hangul."""
+    latin = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", latin)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in latin])
+
+
+def test_ascii_labels_need_no_font(no_fonts):
+    assert drawable(("0", "1")) == (("0", "1"), None)
+
+
+def test_korean_labels_become_numbers_where_no_font_has_them(no_fonts):
+    assert hangul_font() is None
+    assert drawable(("부정", "긍정"), "piece") == (["piece 0", "piece 1"], None)
+
+
+def test_font_that_was_just_installed_is_found(no_fonts, monkeypatch, tmp_path):
+    path = str(tmp_path / "NanumGothic.ttf")
+    installed = font_manager.FontEntry(fname=path, name="NanumGothic")
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [path])
+    monkeypatch.setattr(
+        font_manager.fontManager, "addfont", lambda found: font_manager.fontManager.ttflist.append(installed)
+    )
+    assert drawable(("부정", "긍정")) == (("부정", "긍정"), "NanumGothic")
+    assert classification.hangul_font() == "NanumGothic"

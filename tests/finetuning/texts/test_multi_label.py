@@ -11,15 +11,9 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import MultiLabel
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.texts.label_sets import (
-    best_thresholds,
-    count_labels,
-    cross_fitted_thresholds,
-    macro_f1,
-    micro_f1,
-)
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.labels import labels_of_sets
+from albert_tf.finetuning.metrics import count_found
+from albert_tf.finetuning.texts.labelled_text import LabelledText, labels_of_sets
+from albert_tf.finetuning.texts.multi_label import METRICS, best_thresholds, cross_fitted_thresholds
 
 CONFIG, LABELS = tiny_config(), ("가", "나", "다")
 
@@ -133,10 +127,11 @@ def test_loss_is_the_mean_binary_cross_entropy():
 def test_measures_are_those_of_scikit_learn():
     f1_score = pytest.importorskip("sklearn.metrics").f1_score
     (truth, found), flags = random_sets(1)
-    counts = count_labels(truth, found, LABELS)
-    for average, measure in (("micro", micro_f1), ("macro", macro_f1)):
-        assert measure(counts) == pytest.approx(f1_score(*flags, average=average, zero_division=0))
-    assert micro_f1(count_labels([()], [()], LABELS)) == 0.0
+    counts = count_found(truth, found, kinds=LABELS)
+    for average in ("micro", "macro"):
+        expected = f1_score(*flags, average=average, zero_division=0)
+        assert METRICS[f"{average}_f1"](counts) == pytest.approx(expected)
+    assert METRICS["micro_f1"](count_found([()], [()], kinds=LABELS)) == 0.0
 
 
 def test_thresholds_give_each_label_its_best_f1():

@@ -15,9 +15,7 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, MultiLabel
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.texts.label_sets import LabelSetReader
-from albert_tf.finetuning.texts.labelled_text import read_examples
-from albert_tf.finetuning.texts.labels import labels_of, labels_of_sets
+from albert_tf.finetuning.texts.labelled_text import LabelSetReader, labels_of, labels_of_sets, read_examples
 from albert_tf.runs.fit import settings_for, write_given
 from albert_tf.runs.given_data import read_given
 from albert_tf.serving.choosing import GIVEN_LABEL, describe_accuracy, draw_examples
@@ -246,7 +244,7 @@ def test_any_of_several_answers_is_right(tmp_path):
 
 
 def test_rare_label_among_several_keeps_an_example_to_train_on():
-    from albert_tf.finetuning.dev_share import dev_rows
+    from albert_tf.finetuning.datasets import dev_rows
 
     keys = [(f"글 {number}", ("배송",) if number % 2 else ("포장", "빠름")) for number in range(400)]
     for number, is_dev in enumerate(dev_rows(keys, 0.1)):
