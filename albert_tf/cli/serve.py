@@ -1,9 +1,4 @@
-"""Serves an exported model over HTTP, as TensorFlow Serving does: raw Korean strings in, answers out.
-
-albert-tf serve --model_dir=served/nsmc --port=8501
-
-Needs no TensorFlow where the export is LiteRT's.
-"""
+"""The command that serves an exported model."""
 
 import dataclasses
 import os
@@ -12,7 +7,7 @@ import re
 from albert_tf.base.errors import InputError, with_extra
 from albert_tf.base.settings import Settings, setting
 from albert_tf.base.startup import fast_import, import_tensorflow
-from albert_tf.cli import command
+from albert_tf.cli.command import command, require_folder
 from albert_tf.server.batching import ServerOptions
 from albert_tf.serving.formats import find_export, need_export
 
@@ -59,11 +54,15 @@ class ServeSettings(Settings):
         return ServerOptions(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ServerOptions)})
 
 
-SETTINGS = ServeSettings
+@command(ServeSettings)
+def serve(settings):
+    """Serves an exported model over HTTP, as TensorFlow Serving does: raw Korean strings in, answers out.
 
+    albert-tf serve --model_dir=served/nsmc --port=8501
 
-def main(settings):
-    command.require_folder(settings, "model_dir")
+    Needs no TensorFlow where the export is LiteRT's.
+    """
+    require_folder(settings, "model_dir")
     options = settings.server_options()
     _import_what_loads(settings.model_dir)
     try:
@@ -94,7 +93,3 @@ def _name_of(folder):
     """Returns the name of a folder, or of the one above where it is a numbered version."""
     path = os.path.abspath(folder)
     return os.path.basename(os.path.dirname(path) if os.path.basename(path).isdecimal() else path)
-
-
-def run():
-    command.run(main, SETTINGS)

@@ -96,7 +96,7 @@ def test_its_model_is_exported_served_and_shown(trained, tmp_path):
         assert [row["label"] for row in rows] == [each["label"] for each in expected]
         assert open_export(folder).card["task"] == "Urgency"
     pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playground]'")
-    from albert_tf.serving.playground import build_page
+    from albert_tf.cli.playground import build_page
 
     assert build_page(model, "").fn(texts[0])[1] == expected[0]
 

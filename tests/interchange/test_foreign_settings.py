@@ -115,7 +115,7 @@ def test_what_changes_answers_is_told_by_load_and_export(transformers, tmp_path)
     folder, _ = save_bert(transformers, tmp_path / "key", class_name, sizes, {"layer_scale": 2.0})
     with pytest.warns(UserWarning, match=r"config\.json: ignored, because they are unknown: layer_scale"):
         albert_tf.load(folder)
-    from albert_tf.cli.export_model import our_model
+    from albert_tf.cli.convert import our_model
 
     with pytest.warns(UserWarning, match="layer_scale"), our_model(str(folder), True):
         pass

@@ -83,6 +83,6 @@ def test_it_is_exported_loaded_served_and_shown(
     with pytest.raises(InputError, match="can't store `weights=int8`; use float32, or `format=litert`, which can"):
         export_model(tmp_path, tmp_path / "out", "int8", "zipped")
     pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playground]'")
-    from albert_tf.serving.playground import build_page
+    from albert_tf.cli.playground import build_page
 
     assert build_page(model, "").fn(texts[0])[1] == expected[0]
