@@ -43,13 +43,10 @@ def load(folder=SHIPPED_MODEL):
     found = found or find_export(folder)
     if found is not None:
         return Model(found.load())
-    from albert_tf.interchange.foreign_folder import as_ours, format_of
+    from albert_tf.interchange.conversion import as_ours
     from albert_tf.serving.folder import load_folder
 
-    source = format_of(folder)
-    if source is None:
-        return Model(load_folder(folder))
-    with as_ours(folder, source) as ours:
+    with as_ours(folder) as ours:
         return Model(load_folder(ours.path, folder, ours.why_no_task))
 
 
@@ -96,7 +93,7 @@ def pretrain(
     """
     use_onednn()
     import_tensorflow()
-    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+    from albert_tf.interchange.conversion import format_of, kept_as_ours
     from albert_tf.runs.pretrain_texts import pretrain_folder, split_settings
 
     _check_verbose(verbose)
@@ -177,7 +174,7 @@ def fit(
     use_onednn()
     import_tensorflow()
     from albert_tf.asking.texts import is_table
-    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+    from albert_tf.interchange.conversion import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
     from albert_tf.runs.fit import fit_folder, settings_for
     from albert_tf.runs.given_data import read_dev, read_given

@@ -175,9 +175,7 @@ def fill_slots(settings):
         pieces = settings.assign_unused.split(",")
     known = settings.load_wordpiece(settings.vocab_file)
     if not isinstance(known, KoreanWordPieceTokenizer):
-        raise InputError(
-            f"`assign_unused`: {settings.vocab_file} goes with SentencePiece, to which no pieces can be added"
-        )
+        raise InputError(f"`assign_unused`: no pieces can be added to {settings.vocab_file}, of SentencePiece")
     tokenizer = assign_unused(known, pieces)
     with files_together(settings.output_dir) as folder:
         tokenizer.save(folder)

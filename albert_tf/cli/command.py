@@ -144,7 +144,9 @@ def define_flags(settings: type[Settings]) -> None:
             FLAGS[name].parser = _Parser(each, FLAGS[name].parser)
         for alias in each.aliases:
             flags.DEFINE_alias(alias, name)
-    define_original_flags(*ORIGINAL_FLAGS.get(getattr(settings, "command", None), ()))
+    for name in ORIGINAL_FLAGS.get(getattr(settings, "command", None), ()):
+        default, reason = _DEFAULT_ONLY.get(name) or (_WITHOUT_EFFECT[name], "no effect")
+        _DEFINE.get(type(default), flags.DEFINE_string)(name, default, f"Of the original's commands: {reason}.")
 
 
 def settings_from_flags(settings: type[Settings]) -> Settings:
@@ -257,16 +259,6 @@ ORIGINAL_FLAGS = {
         "warmup_proportion",
     ),
 }
-
-
-def define_original_flags(*names: str) -> None:
-    """Defines flags of the original's scripts by their names."""
-    for name in names:
-        if name in _WITHOUT_EFFECT:
-            default, explanation = _WITHOUT_EFFECT[name], "no effect"
-        else:
-            default, explanation = _DEFAULT_ONLY[name]
-        _DEFINE.get(type(default), flags.DEFINE_string)(name, default, f"Of the original's commands: {explanation}.")
 
 
 def check_original_flags() -> None:

@@ -3,7 +3,6 @@
 from albert_tf.cli.app import command  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
-import contextlib
 import dataclasses
 import os
 
@@ -12,9 +11,8 @@ from albert_tf.base.settings import MODEL, Settings, setting
 from albert_tf.base.shipped_files import or_shipped
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange import conversion
-from albert_tf.interchange.foreign_folder import as_ours, format_of
+from albert_tf.interchange.ours import WEIGHT_DTYPES
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.publishing import WEIGHT_DTYPES
 from albert_tf.serving import exporting
 from albert_tf.serving.formats import FORMATS
 from albert_tf.tokenization import SentencePieceTokenizer
@@ -44,31 +42,16 @@ class ExportSettings(Settings):
     spm_model_file: str | None = setting(None, "SentencePiece model, where --model_dir has no tokenizer.")
     do_lower_case: bool = setting(True, "With --spm_model_file: lower-case letters.")
 
-    def named_tokenizer(self) -> SentencePieceTokenizer | None:
-        """Returns the tokenizer of `spm_model_file`, None where that is not set."""
-        if not self.spm_model_file:
-            return None
-        return SentencePieceTokenizer.from_model_file(self.spm_model_file, lower_case=self.do_lower_case)
-
-
-@contextlib.contextmanager
-def our_model(folder, needs_tokenizer):
-    """Yields the folder, or in its place a temporary one of ours for the model of another library."""
-    source = format_of(folder)
-    if source is None:
-        yield folder
-        return
-    with as_ours(folder, source, needs_tokenizer) as ours:
-        yield ours.path
-
 
 @command(ExportSettings)
 def export_model(settings):
     """The command `export_model.py`."""
     settings.require("model_dir", "output_dir")
-    tokenizer = settings.named_tokenizer()
-    with our_model(settings.model_dir, needs_tokenizer=tokenizer is None) as model_dir:
-        path = exporting.export_model(model_dir, settings.output_dir, settings.weights, settings.format, tokenizer)
+    tokenizer = None
+    if settings.spm_model_file:
+        tokenizer = SentencePieceTokenizer.from_model_file(settings.spm_model_file, lower_case=settings.do_lower_case)
+    with conversion.as_ours(settings.model_dir, needs_tokenizer=tokenizer is None) as ours:
+        path = exporting.export_model(ours.path, settings.output_dir, settings.weights, settings.format, tokenizer)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in FORMATS[settings.format].read_card(path)["signatures"].items():

@@ -59,9 +59,7 @@ def prepare_output_dir(settings):
     path = os.path.join(settings.output_dir, RESULTS_FILE)
     if os.listdir(settings.output_dir):
         if not os.path.exists(path):
-            raise InputError(
-                f"`output_dir={settings.output_dir}` holds something other than a demo; choose another folder"
-            )
+            raise InputError(f"`output_dir={settings.output_dir}` holds no demo but something else; choose another")
         if read_json(path, "the demo's results") and not settings.overwrite:
             raise InputError(f"`output_dir={settings.output_dir}` holds a demo; pass `overwrite` to replace it")
     write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted

@@ -124,9 +124,7 @@ def _check_together(settings):
         if alone:
             raise InputError(f"`{alone[0]}` has no effect without `{needed}`; leave it out, or name the file")
     if settings.template_file and settings.method:
-        raise InputError(
-            "`method` can't be used with `template_file`, which always masks the later pieces of a word; leave it out"
-        )
+        raise InputError("`method` can't be used with `template_file`, which masks within words; leave it out")
 
 
 _OF_GENERATION = ("max_pieces", "top_k", "top_p", "temperature", "repetition_penalty", "seed")
@@ -177,9 +175,7 @@ def generate_text(settings):
     if settings.text:
         found = [name for name in ("input_file", *_OF_FILES) if name in settings.given]
         if found:
-            raise InputError(
-                f"`{found[0]}` can't be used with `text`, whose continuations are printed; leave one of them out"
-            )
+            raise InputError(f"`{found[0]}` can't be used with `text`, whose continuations are printed; leave one out")
         _print(settings, options)
         return
     if not settings.input_file:

@@ -44,15 +44,6 @@ class ServeSettings(Settings):
         _DEFAULT.grace_period, "Seconds that answers may take once the server is stopped.", least=0
     )
 
-    def server_options(self) -> ServerOptions:
-        """Returns the server's options; an InputError if a request may be larger than all that may be held."""
-        if self.max_held_bytes < self.max_request_bytes:
-            raise InputError(
-                f"`max_held_bytes={self.max_held_bytes}` is less than `max_request_bytes={self.max_request_bytes}`: "
-                "no request of that size would ever be answered; raise it"
-            )
-        return ServerOptions(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ServerOptions)})
-
 
 @command(ServeSettings)
 def serve(settings):
@@ -63,8 +54,18 @@ def serve(settings):
     Needs no TensorFlow where the export is LiteRT's.
     """
     require_folder(settings, "model_dir")
-    options = settings.server_options()
-    _import_what_loads(settings.model_dir)
+    if settings.max_held_bytes < settings.max_request_bytes:
+        raise InputError(
+            f"`max_held_bytes={settings.max_held_bytes}` is less than "
+            f"`max_request_bytes={settings.max_request_bytes}`: no request of that size would ever be answered; "
+            "raise it"
+        )
+    options = {field.name: getattr(settings, field.name) for field in dataclasses.fields(ServerOptions)}
+    found = None if "://" in settings.model_dir else find_export(settings.model_dir)
+    if found is None or found.format.needs_tensorflow:
+        # Not by `app`, whose products are the faster ones for batches, and not for single texts.
+        with fast_import():
+            import_tensorflow()
     try:
         from albert_tf.server.server import serve
     except ImportError as error:
@@ -72,21 +73,12 @@ def serve(settings):
             "albert-tf serve needs uvicorn, starlette and prometheus_client "
             f"({error}); pip install {with_extra('serve')}"
         ) from error
-    found = need_export(settings.model_dir)
+    found = found or need_export(settings.model_dir)
     model = found.format.load_alone(found.folder)
     name = settings.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
         raise InputError(f"`model_name={name}`: a name consists of letters, digits, dots, dashes and underscores")
-    serve(model, name, options)
-
-
-def _import_what_loads(model_dir):
-    """Imports TensorFlow, unless the export in a folder needs none."""
-    found = None if "://" in model_dir else find_export(model_dir)
-    if found is None or found.format.needs_tensorflow:
-        # Not by `app`, whose products are the faster ones for batches, and not for single texts.
-        with fast_import():
-            import_tensorflow()
+    serve(model, name, ServerOptions(**options))
 
 
 def _name_of(folder):

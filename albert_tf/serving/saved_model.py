@@ -111,7 +111,7 @@ class SavedModelBackend(TokenizerBackend, Export):
             raise InputError(f"{folder}: the card has other signatures than the graph; export the model anew")
         if self.answer is not None and not {*self.answer.needs} <= self._outputs_of(self.answer.signature):
             raise InputError(
-                f'{folder}: the card\'s "answer" is {self.answer.name}, which the graph does not give; export it anew'
+                f'{folder}: the card\'s "answer", {self.answer.name}, is not what it gives; export it anew'
             )
         self._extra_folder, self.hidden_size = extra_folder, card["config"]["hidden_size"]
         self.is_causal = card["config"].get("is_causal", False)

@@ -199,10 +199,7 @@ class Scorer:
     def check_method(self, method: str | None) -> str:
         """Returns one of `METHODS`, the first by default; InputError if there is no such, or nothing is masked."""
         if self.is_causal and method is not None:
-            raise InputError(
-                f"`method={method}` says what is masked, but this model reads from left to right and masks "
-                "nothing; leave it out"
-            )
+            raise InputError(f"`method={method}` says what is masked, but this model masks nothing; leave it out")
         if method not in (None, *METHODS):
             raise InputError(f"`method` must be one of {', '.join(METHODS)}. Received: {method!r}")
         return method or WITHIN_WORD
@@ -255,10 +252,7 @@ def check_scorable(tokenizer: Tokenizer, texts: list[str]) -> None:
     """Raises InputError if a text has a mask or nothing to score: it is empty, or the tokenizer removes all of it."""
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(
-                f"input {number} contains {MASK}, but only whole texts are scored; use fill_mask "
-                "to find what fits there"
-            )
+            raise InputError(f"input {number} contains {MASK}, but only whole texts are scored; use fill_mask")
         # A letter or a number is never removed, so most texts need not be cut to be sure.
         if not any(map(str.isalnum, text)) and not len(tokenizer.encode_ids([text]).flat_values):
             raise InputError(f"input {number} is empty, so there is nothing to score; leave it out")

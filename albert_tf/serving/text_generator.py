@@ -166,10 +166,7 @@ class TextGenerator:
 def _check_no_mask(texts):
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(
-                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use "
-                "fill_mask of a masked model"
-            )
+            raise InputError(f"input {number} contains {MASK}, but texts are only continued at their ends; take it out")
 
 
 def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:

@@ -70,7 +70,7 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"output_file": ""}, "--output_file is missing; see --help"),
         (
             {"text": "오늘은"},
-            "--input_file can't be used with --text, whose continuations are printed; leave one of them out",
+            "--input_file can't be used with --text, whose continuations are printed; leave one out",
         ),
         ({"temperature": -1}, "--temperature must be a number from 0 to 100. Received: -1.0"),
         (

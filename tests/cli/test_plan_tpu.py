@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf.cli import plan_tpu
 from albert_tf.config import AlbertConfig
-from albert_tf.interchange.huggingface_config import read_published_config
+from albert_tf.interchange.huggingface import read_published_config
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 

@@ -135,7 +135,7 @@ def test_names_of_the_first_checkpoints_are_known(transformers, tmp_path):
     ("changes", "file", "message"),
     [
         ({}, "merges.txt", "merges.txt is of a byte-level BPE tokenizer, which albert_tf doesn't have; only a"),
-        ({"embd_pdrop": 0.3}, None, "embd_pdrop=0.3 and resid_pdrop=0.1 are one rate in models of albert_tf"),
+        ({"embd_pdrop": 0.3}, None, "embd_pdrop=0.3 and resid_pdrop=0.1 must be equal"),
         (
             {"scale_attn_by_inverse_layer_idx": True},
             None,

@@ -125,7 +125,7 @@ def test_model_says_what_it_is(shipped):
 def test_table_is_no_list_of_texts(shipped):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"text": ["가", "나"], "label": [0, 1]})
-    with pytest.raises(InputError, match="that is a table; pass one of its columns, such as table"):
+    with pytest.raises(InputError, match="that is a table; pass a column of it, such as table"):
         shipped.encode(table)
     assert shipped.encode(table["text"]).shape == (2, 128)
 

@@ -12,9 +12,8 @@ from albert_tf.asking.answers import DEFAULT, rows_of
 from albert_tf.asking.backend import Export, Predicted
 from albert_tf.asking.cards import check_files
 from albert_tf.base.errors import InputError
-from albert_tf.serving.exporting import export_model
+from albert_tf.serving.exporting import export_model, write_saved_model
 from albert_tf.serving.formats import FORMATS, Format, open_export
-from albert_tf.serving.writers import write_saved_model
 
 
 class Zipped(Format):

@@ -26,9 +26,9 @@ from albert_tf.finetuning import (
 )
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving.exporting import trace_for_ids
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import DEFAULT, make_signatures
-from albert_tf.serving.writers import trace_for_ids
 
 TEXTS = [
     "좋다",
