@@ -149,12 +149,15 @@ class FolderBackend(TokenizerBackend):
     def signatures(self):
         return {name: describe(self._graph(name, NUM_GUESSES)) for name in make_signatures(self.trained).functions()}
 
-    def compute(self, signature, inputs, num_guesses=NUM_GUESSES):
-        values = self._graph(signature, num_guesses)(**string_tensors(inputs))
-        return {name: each.numpy() for name, each in values.items()}
+    def compute(self, signature, inputs):
+        return self._compute(signature, inputs, NUM_GUESSES)
 
     def guess(self, texts, top_k):
-        return self.compute(FILL_MASK, {"text": texts}, max(top_k, NUM_GUESSES))
+        return self._compute(FILL_MASK, {"text": texts}, max(top_k, NUM_GUESSES))
+
+    def _compute(self, signature, inputs, num_guesses):
+        values = self._graph(signature, num_guesses)(**string_tensors(inputs))
+        return {name: each.numpy() for name, each in values.items()}
 
     def encode(self, texts):
         ids = self.tokenizer.encode_ids(texts)
