@@ -9,7 +9,7 @@ import albert_tf
 from albert_tf.asking.batch_prediction import BatchOptions, hold_output, predict_file
 from albert_tf.base.errors import ON_BAD_ROW, InputError
 from albert_tf.base.files import gfile_for, match_files, refuse_to_overwrite
-from albert_tf.base.settings import Settings, changed, setting
+from albert_tf.base.settings import Settings, setting
 from albert_tf.cli.command import command, require_folder
 from albert_tf.serving.formats import find_export
 
@@ -82,16 +82,13 @@ class PredictSettings(AnsweredFileSettings):
     model_dir: str | None = setting(
         None, "Folder of a fine-tuned model, or what export_model.py --format=litert has written."
     )
-    input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
-        help="What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns of "
-        "the training file; .gz too.",
+    input_file: str | None = setting(
+        None,
+        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns of the "
+        "training file; .gz too.",
     )
-    input_fields: tuple[str, ...] | None = changed(
-        AnsweredFileSettings,
-        "input_fields",
-        help="Columns to read; by default the training file's, or else the task's.",
+    input_fields: tuple[str, ...] | None = setting(
+        None, "Columns to read; by default the training file's, or else the task's."
     )
 
 

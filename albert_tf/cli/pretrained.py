@@ -31,20 +31,14 @@ class ScoreSettings(AnsweredFileSettings):
     """The texts to score or to label, and how."""
 
     model_dir: str = setting(SHIPPED_MODEL, "Folder of a pre-trained model; by default the included small one.")
-    input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
-        help="What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too.",
+    input_file: str | None = setting(
+        None, "What to score, a text a row: lines of text, or .jsonl, .csv, .tsv or .parquet; .gz too."
     )
-    output_file: str | None = changed(
-        AnsweredFileSettings,
-        "output_file",
-        help="Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
+    output_file: str | None = setting(
+        None, "Lines of JSON to write, or a .tsv: one for each line of the input, in its order."
     )
-    predict_batch_size: int = changed(
-        AnsweredFileSettings,
-        "predict_batch_size",
-        help="Number of inputs computed at once; with a masked model, each is a text with one piece masked.",
+    predict_batch_size: int = setting(
+        64, "Number of inputs computed at once; with a masked model, each is a text with one piece masked.", least=1
     )
     method: str | None = setting(
         None,
@@ -140,10 +134,9 @@ class GenerateSettings(AnsweredFileSettings):
     text: tuple[str, ...] = setting(
         (), "A text to continue; the result is printed. Give the flag several times for several texts.", repeats=True
     )
-    input_file: str | None = changed(
-        AnsweredFileSettings,
-        "input_file",
-        help="Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv or "
+    input_file: str | None = setting(
+        None,
+        "Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv or "
         ".parquet; .gz too.",
     )
     predict_batch_size: int = changed(AnsweredFileSettings, "predict_batch_size", 16)

@@ -172,7 +172,15 @@ def write(model: PortableModel, folder: str) -> list[str]:
     with h5py.File(os.path.join(folder, WEIGHTS_FILE), "w") as file:
         for name, weight in weights.items():
             file.create_dataset(name, data=weight.read())
-    write_json(os.path.join(folder, CONFIG_FILE), _config_values(config))
+    # As Keras serializes a backbone.
+    fields = {theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()}
+    values = {
+        "module": "keras_hub.src.models.albert.albert_backbone",
+        "class_name": "AlbertBackbone",
+        "config": {"name": "albert_backbone", "trainable": True, **fields},
+        "registered_name": "keras_hub>AlbertBackbone",
+    }
+    write_json(os.path.join(folder, CONFIG_FILE), values)
     count = sum(math.prod(weight.shape) for weight in weights.values())
     metadata = {"keras_version": importlib.metadata.version("keras"), "parameter_count": count}
     own = {name: getattr(config, name) for name in _OWN_FIELDS}
@@ -182,17 +190,3 @@ def write(model: PortableModel, folder: str) -> list[str]:
         files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
         notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
     return notes
-
-
-def _config_values(config):
-    """Returns the config of a backbone as Keras serializes it."""
-    return {
-        "module": "keras_hub.src.models.albert.albert_backbone",
-        "class_name": "AlbertBackbone",
-        "config": {
-            "name": "albert_backbone",
-            "trainable": True,
-            **{theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()},
-        },
-        "registered_name": "keras_hub>AlbertBackbone",
-    }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import odd_texts
 import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
@@ -32,15 +33,7 @@ from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_SEQ_LENGTH = 24
-TEXTS = [
-    "좋다",
-    "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
-    "",
-    "   \t ",
-    "한글 한글 ㅋㅋㅋㅋ ㅠㅠ ＡＢＣ １２３ 👩‍🚀 é\u0301 \u200b끝",
-    "\u0000 NUL \ufffd",
-    "[CLS] 영화 [SEP] [MASK]",
-]
+TEXTS = [*odd_texts.TEXTS, "[CLS] 영화 [SEP] [MASK]"]
 PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
 
 

@@ -1,4 +1,4 @@
-"""Replaced tokens from shards to a discriminator and the generator beside it."""
+"""Replaced tokens from shards to a discriminator and the generator beside it, and a DeBERTa to labels and exports."""
 
 import shutil
 
@@ -201,3 +201,50 @@ def test_model_that_is_its_own_generator_fills_masks(pretrain, on_sentences, tmp
     assert pretrain(**{**flags, "generator_size": None}).code == 0
     assert not (tmp_path / "run" / "generator").exists()
     assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
+
+
+@pytest.fixture(scope="module")
+def deberta_file(tiny_config, write_config):
+    """Path of the config of a tiny DeBERTa."""
+    return write_config(
+        tiny_config.replace(
+            relative_attention="p2c|c2p",
+            position_buckets=8,
+            norm_rel_ebd="layer_norm",
+            position_biased_input=False,
+            type_vocab_size=0,
+            pooler=False,
+            classification_head="dense_gelu",
+            hidden_dropout_prob=0.1,
+        )
+    )
+
+
+@pytest.fixture
+def deberta_flags(build_shards, deberta_file):
+    """Flags that say so."""
+    folder = build_shards(32, 5, packing="full_sentences")
+    return {"input_file": folder / "train.tfrecord", "albert_config_file": deberta_file}
+
+
+@pytest.mark.parametrize("objective", [{"objective": "roberta"}, {"objective": "electra", "generator_size": 0.5}])
+def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
+    pretrain, deberta_flags, classify, run_script, tmp_path, objective
+):
+    run = tmp_path / "whole"
+    result = pretrain(**deberta_flags, **objective, output_dir=run)
+    assert (result.code, result.errors) == (0, "")
+    stopped = stopped_copy(run, tmp_path / "run", 4)
+    assert pretrain(**deberta_flags, **objective).code == 0
+    assert_same_run(stopped, run, 4)
+    if objective == {"objective": "roberta"}:
+        assert albert_tf.load(run).fill_mask(["오늘은 [MASK] 맑다"])[0][0]
+
+    trained, exported, texts = tmp_path / "classifier", tmp_path / "exported", ["정말 재미있는 영화", "별로"]
+    result = classify(do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained)
+    assert (result.code, result.errors) == (0, "")
+    for kind in ("saved_model", "litert"):
+        result = run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind)
+        assert result.code == 0, result.errors
+        for found, each in zip(albert_tf.load(exported / kind).predict(texts), albert_tf.load(trained).predict(texts)):
+            assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)

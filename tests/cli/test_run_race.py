@@ -55,19 +55,9 @@ def lines_folder(tmp_path):
 
 
 @pytest.fixture
-def race(run_script, race_folder, checkpoint, tmp_path):
+def race(run_script, race_folder, finetuning_flags):
     """Runs the script; flags may be added, replaced or, with None, left out."""
-    usual = {
-        "data_dir": race_folder,
-        "init_checkpoint": checkpoint,
-        "output_dir": tmp_path / "run",
-        "max_seq_length": 40,
-        "train_step": 3,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "predict_batch_size": 2,
-        "learning_rate": 0.01,
-    }
+    usual = {"data_dir": race_folder, **finetuning_flags, "max_seq_length": 40}
     return lambda **changes: run_script("run_race.py", **{**usual, **changes})
 
 

@@ -33,21 +33,13 @@ def write_version(path, version, paragraphs):
 
 
 @pytest.fixture
-def squad_flags(checkpoint, tmp_path):
+def squad_flags(finetuning_flags, tmp_path):
     """Flags of a run of four steps."""
-    return {
+    files = {
         "train_file": write_questions(tmp_path / "train.json", CITIES),
         "predict_file": write_questions(tmp_path / "dev.json", CITIES[:3]),
-        "init_checkpoint": checkpoint,
-        "output_dir": tmp_path / "run",
-        "max_seq_length": 32,
-        "train_step": 4,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "predict_batch_size": 2,
-        "learning_rate": 0.01,
-        "n_best_size": 3,
     }
+    return {**files, **finetuning_flags, "train_step": 4, "n_best_size": 3}
 
 
 @pytest.fixture
