@@ -2,7 +2,6 @@
 
 import abc
 import collections.abc
-import inspect
 import re
 
 import tensorflow as tf
@@ -135,7 +134,7 @@ Outputs = dict[str, tf.Tensor]
 class Signatures(abc.ABC):
     """The functions that an export has, and the model that they share.
 
-    Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
+    Inputs are string tensors [N] under the names of the task's `input_fields`; the tokenizer is part of the graph.
     Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; shorter rows are filled
     up, and `LENGTHS` says how many columns of each row are there. Lengths and batch sizes are free; texts of about one
     length are computed together.
@@ -160,7 +159,8 @@ class Signatures(abc.ABC):
     def trace_one(self, name: str) -> collections.abc.Callable[..., Outputs]:
         """Returns the graph of one of the functions."""
         function = self.functions()[name]
-        specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
+        fields = ("text",) if self._task is None else self._task.input_fields
+        specs = [tf.TensorSpec([None], tf.string, field) for field in fields]
 
         def compute(*texts):
             # What is no UTF-8 becomes U+FFFD here, so that all parts of the graph read the same characters.
