@@ -93,7 +93,7 @@ def pretrain(
     """
     use_onednn()
     import_tensorflow()
-    from albert_tf.interchange.conversion import format_of, kept_as_ours
+    from albert_tf.interchange.conversion import kept_as_ours
     from albert_tf.runs.pretrain_texts import pretrain_folder, split_settings
 
     _check_verbose(verbose)
@@ -102,9 +102,7 @@ def pretrain(
         split_settings(settings)  # before a folder is made
         output_dir = _output_dir(output_dir)
         if model is not None:
-            model = find_or_shipped(model)
-            source = format_of(model)
-            model = model if source is None else kept_as_ours(model, source, output_dir)
+            model = kept_as_ours(find_or_shipped(model), output_dir)
         pretrain_folder(data, config, model, find_or_shipped(vocabulary), output_dir, settings, strategy, trackers)
     return load(output_dir)
 
@@ -186,10 +184,9 @@ def fit(
         settings_for(data, settings)  # before a folder is made
         dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
         model = find_or_shipped(model)
-        source = format_of(model)
-        if source is None:
+        if format_of(model) is None:
             find_checkpoint(model, "`model`")
         output_dir = _output_dir(output_dir)
-        model = model if source is None else kept_as_ours(model, source, output_dir)
+        model = kept_as_ours(model, output_dir)
         fit_folder(data, dev_data, model, output_dir, settings, strategy, trackers)
     return load(output_dir)

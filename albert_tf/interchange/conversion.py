@@ -197,16 +197,18 @@ def as_ours(folder: str, needs_tokenizer: bool = True) -> collections.abc.Iterat
         yield OurFolder(path, _why_no_task(sentences))
 
 
-def kept_as_ours(
-    folder: str, source: str, output_dir: str, name: str = CONVERTED_FOLDER, is_to_answer: bool = False
-) -> str:
-    """Returns a folder of ours with another library's model, kept as `name` in the folder of the run that needs it.
+def kept_as_ours(folder: str, output_dir: str, name: str = CONVERTED_FOLDER, is_to_answer: bool = False) -> str:
+    """Returns a folder of ours, or one with another library's model that is kept as `name` in the folder of a run.
 
     `is_to_answer` is for the teacher of a task, which needs a head that can be asked. An InputError if the model can't
     be converted, or the run keeps one that was converted from another.
     """
+    source = format_of(folder)
+    if source is None:
+        return folder
     kept = os.path.join(output_dir, name)
-    content = _content(folder, source)
+    files = sorted(file for file in gfile_for(folder).listdir(folder) if file.endswith(_MODEL_FILES))
+    content = {"format": source, **{file: sha256_of(os.path.join(folder, file)) for file in files}}
     if gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
         if read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") == content:
             return kept
@@ -243,10 +245,3 @@ def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokeni
 def _why_no_task(sentences):
     """Returns why a converted head can't be asked; None where it can, or there is none."""
     return next((sentence.partition(ours.NO_TASK)[2] for sentence in sentences if ours.NO_TASK in sentence), None)
-
-
-def _content(folder, source):
-    """Returns the format of a model, and the SHA-256 of each of its files by name."""
-    gfile = gfile_for(folder)
-    names = [name for name in gfile.listdir(folder) if name.endswith(_MODEL_FILES)]
-    return {"format": source, **{name: sha256_of(os.path.join(folder, name)) for name in sorted(names)}}

@@ -57,7 +57,7 @@ def _with_ours(settings, name, kept, is_to_answer=False):
             f"`{name}={folder}` is a model of {source}, which several machines can't convert at once; convert "
             f"it first, with convert_checkpoint.py --from={source} --to=albert_tf"
         )
-    return settings.changed(**{name: kept_as_ours(folder, source, settings.output_dir, kept, is_to_answer)})
+    return settings.changed(**{name: kept_as_ours(folder, settings.output_dir, kept, is_to_answer)})
 
 
 @contextlib.contextmanager
