@@ -22,8 +22,6 @@ from albert_tf.base.folders import hold
 from albert_tf.reading.bad_rows import counted
 from albert_tf.reading.rows import Row, tab_separated
 
-# Files of answers: lines of JSON, or one tab-separated table of them.
-
 Answer = dict[str, typing.Any]
 
 TABLE_ENDING = ".tsv"

@@ -16,8 +16,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK, UNK
 
-# Words around a text and what is said of it, and files of them.
-
 TEXT, ANSWER = PLACES = ("{text}", "{answer}")
 
 
@@ -260,8 +258,6 @@ def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) ->
     lacking = f"; {not_there:,} have a label that the template lacks" if not_there else ""
     return f"of {total:,} labels right: {shares}; always {label}: {count / total:.1%}{lacking}"
 
-
-# Labelled texts that stand in front of a text, drawn from a training file.
 
 _NAME_COLUMNS = "name your columns with `input_fields` and `label_field`"
 

@@ -18,11 +18,9 @@ from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK, UNK
 
-# Backends whose tokenizer is one of ours, so that they can be asked about pieces and not only for predictions.
-
 
 class TokenizerBackend(Backend):
-    """A backend that can be asked about tokens, too.
+    """A backend whose tokenizer is one of ours, so that it can be asked about tokens, too.
 
     Attributes:
         hidden_size: Of the states.

@@ -14,13 +14,6 @@ from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
-# The probabilities of tokens to a model, computed in batches of few shapes.
-#
-# An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So
-# what is compiled for a shape serves all texts, and the score of a text does not depend on the texts beside it.
-#
-# python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
-
 # Between a power of two and the next there is one length more, so that at most a third of an input is padding.
 _SHORTEST = 16
 # Of long inputs so many pieces are computed at once, in fewer rows.
@@ -36,9 +29,13 @@ class Query(typing.NamedTuple):
 
 
 class Likelihood:
-    """Computes the logarithms of the probabilities of tokens.
+    """Computes the logarithms of the probabilities of tokens, in batches of few shapes.
 
+    An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So what
+    is compiled for a shape serves all texts, and the score of a text does not depend on the texts beside it.
     `reads_all_states` says that queries have many positions, as those of causal models; else each has one.
+
+    python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
     """
 
     def __init__(

@@ -14,8 +14,6 @@ from albert_tf.serving.decoder import Decoder, GenerationOptions, Prompts, round
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
 
-# Encodes texts to continue, and decodes their continuations.
-
 # A word that stands behind a text whose end is a space, so that the tokenizer sees the space.
 _PROBE = "가"
 
