@@ -196,6 +196,11 @@ class ScriptResult:
     output: str
     errors: str
 
+    def succeeded(self) -> "ScriptResult":
+        """Checks that it came to its end, and warned of nothing; returns this."""
+        assert (self.code, self.errors) == (0, "")
+        return self
+
 
 @pytest.fixture
 def run_script(capfd, monkeypatch):

@@ -222,8 +222,7 @@ def test_settings_of_another_type_are_told_with_their_file(classify, assert_refu
 @pytest.mark.parametrize(("trained", "other"), [("use_float16", "use_bfloat16"), ("use_bfloat16", "use_float16")])
 def test_one_half_precision_stands_in_for_the_other_where_nothing_is_trained(trained, other, classify, tmp_path):
     assert classify(do_train=True, **{trained: True}).code == 0
-    evaluated = classify(do_eval=True, **{other: True})
-    assert (evaluated.code, evaluated.errors) == (0, "")
+    classify(do_eval=True, **{other: True}).succeeded()
     continued = classify(do_train=True, **{other: True})
     assert continued.code == 1
     assert "holds another run" in continued.errors or "exclude one another" in continued.errors

@@ -45,8 +45,7 @@ def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(cla
     theirs = write_theirs(family)
     (theirs / "README.md").write_text("---\nlicense: cc-by-sa-4.0\n---\n")
     flags = {"init_checkpoint": theirs, "do_train": True, "do_eval": True}
-    result = classify(**flags)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(**flags).succeeded()
     run = tmp_path / "run"
     assert f"wrote {run}/converted_model" in result.output
     assert json.loads((run / "albert_config.json").read_text())["model_type"] == family

@@ -27,8 +27,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     model = albert_tf.load(causal_checkpoint)
     with pytest.warns(UserWarning, match="some inputs hold words that the vocabulary can't spell, such as a"):
         expected = model.generate(TEXTS, **SETTINGS)
-    result = run_script("generate-text", **file_flags)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("generate-text", **file_flags).succeeded()
     assert f"\nwrote {file_flags['output_file']}: 4 lines; " in result.output
     assert (
         "warning: 1 input with words that the vocabulary can't spell, which the model reads as [UNK]" in result.output
@@ -51,8 +50,9 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
 
 
 def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
-    result = run_script("generate-text", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script(
+        "generate-text", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4
+    ).succeeded()
     first, second = result.output.splitlines()
     assert first.startswith("오늘은") and second.startswith("내일")
     model = albert_tf.load(causal_checkpoint)

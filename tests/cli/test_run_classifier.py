@@ -30,8 +30,7 @@ def probabilities_of(folder, texts, tokenizer, num_labels):
 @pytest.mark.usefixtures("as_users_run")
 def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, sample_tokenizer, contents):
     run = tmp_path / "run"
-    result = classify(do_train=True, do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(do_train=True, do_eval=True, do_predict=True).succeeded()
     assert "new, from random weights: head; not used here: " in result.output
     assert f"wrote 5 predictions of test.tsv to {run}/predictions.tsv\n" in result.output
 

@@ -99,8 +99,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
     whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
     for path in (tmp_path / "run").glob("model.ckpt-3.*"):
         path.unlink()
-    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True).succeeded()
     assert "\ncontinuing from step 2: steps 2 to 3: batch 4, " in result.output
     assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
     assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
@@ -111,8 +110,7 @@ def test_command_that_names_the_config_can_be_repeated(
     classify, config_file, tiny_config, write_config, without_training, assert_refused, tmp_path
 ):
     for _ in range(2):
-        result = classify(do_train=True, albert_config_file=config_file)
-        assert (result.code, result.errors) == (0, "")
+        classify(do_train=True, albert_config_file=config_file).succeeded()
     assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.2
     other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
     message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
@@ -147,10 +145,9 @@ def test_model_with_a_random_head_is_not_used(classify, checkpoint, assert_refus
 
 @pytest.mark.slow
 def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_script, reviews, finished, tmp_path):
-    result = run_script(
+    run_script(
         "run_classifier.py", output_dir=tmp_path / "used", init_checkpoint=finished, do_predict=True, do_eval=True
-    )
-    assert (result.code, result.errors) == (0, "")
+    ).succeeded()
     assert read_rows(tmp_path / "used" / "predictions.tsv") == read_rows(finished / "predictions.tsv")
 
 
@@ -159,8 +156,7 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     before = contents(finished)
     flip_labels(reviews / "dev.tsv")
     (reviews / "test.tsv").write_text("document\n재미있다\n")
-    result = classify_only(do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = classify_only(do_eval=True, do_predict=True).succeeded()
     after = contents(finished)
     assert {name: after[name] for name in before} == before, "nothing of the run has changed"
     plot, errors, results, predictions = sorted(after.keys() - before.keys())
@@ -247,8 +243,7 @@ def topics(reviews):
 @pytest.mark.slow
 def test_label_sets_are_learnt_decided_by_thresholds_and_predicted(classify, topics, tmp_path):
     flags = {"multi_label": True, "do_eval": True, "do_predict": True}
-    result = classify(do_train=True, **flags)
-    assert (result.code, result.errors) == (0, "")
+    classify(do_train=True, **flags).succeeded()
     run = tmp_path / "run"
     results, rows = read_results(run), read_rows(run / "predictions.tsv")
     assert list(results)[2:6] == ["blind_micro_f1", "linear_micro_f1", "micro_f1", "macro_f1"]

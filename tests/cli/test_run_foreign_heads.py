@@ -95,12 +95,10 @@ def test_teacher_is_told_beside_and_the_run_goes_on_as_if_never_stopped(
     learn, tmp_path, case, unlabelled, measure, num_texts
 ):
     script, files = case(tmp_path)
-    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1)
-    assert (result.code, result.errors) == (0, "")
+    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1).succeeded()
     flags = {**files, "teacher": tmp_path / "teacher", "unlabelled_file": tmp_path / unlabelled}
     flags |= {"num_train_steps": 3, "save_checkpoints_steps": 1}
-    result = learn(script, **flags, do_eval=True)
-    assert (result.code, result.errors) == (0, "")
+    result = learn(script, **flags, do_eval=True).succeeded()
     assert f"{num_texts} texts of {tmp_path / unlabelled} are added to the training" in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: {measure} {results[f'teacher_{measure}']:.4f}\n" in result.output

@@ -45,8 +45,7 @@ def on_blocks(blocks, gpt_file):
 def trained(pretrain, on_blocks, folder_of_run):
     """The folder of a causal run, evaluated; not to be changed."""
     if not folder_of_run.exists():
-        result = pretrain(**on_blocks, output_dir=folder_of_run)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**on_blocks, output_dir=folder_of_run).succeeded()
         assert "(a causal_lm_loss that needs no context)" in result.output
     return folder_of_run
 
@@ -70,8 +69,9 @@ def test_stopped_run_ends_with_the_same_bits(pretrain, on_blocks, trained, tmp_p
 
 
 def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_script, tmp_path):
-    result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
-    assert (result.code, result.errors) == (0, "")
+    result = classify(
+        do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier"
+    ).succeeded()
     settings = json.loads((tmp_path / "classifier" / "run_settings.json").read_text())
     assert settings["pooling"] == "last"
     model = albert_tf.load(tmp_path / "classifier")

@@ -47,8 +47,7 @@ def train_once(pretrain, on_sentences, folder_of_run):
     def train(is_disentangled):
         run = folder_of_run.with_name("disentangled" if is_disentangled else "shared")
         if not run.exists():
-            result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run)
-            assert (result.code, result.errors) == (0, "")
+            result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run).succeeded()
             assert f"wrote the generator to {run}/generator\n" in result.output
             assert "of a rule that reads no text" not in result.output
         return run
@@ -118,8 +117,9 @@ def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     flags |= {"init_checkpoint": published, "output_dir": tmp_path / "evaluated", "do_train": False}
     result = pretrain(**flags)
     assert result.code == 1 and "lacks generator/" in result.errors and "can't be used untrained" in result.errors
-    result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
-    assert (result.code, result.errors) == (0, "")
+    result = classify(
+        do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier"
+    ).succeeded()
     assert "not used here: replaced_token_head" in result.output
 
 
@@ -149,8 +149,7 @@ def test_embeddings_are_disentangled_and_shared_again(pretrain, on_sentences, tr
     still = {**on_sentences, "num_train_steps": 1, "num_warmup_steps": 0, "freeze": "encoder/", "do_eval": False}
 
     def begin(name, **flags):
-        result = pretrain(**still, **flags, output_dir=tmp_path / name)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**still, **flags, output_dir=tmp_path / name).succeeded()
         return result, tmp_path / name / "model.ckpt-1"
 
     result, checkpoint = begin("apart", init_checkpoint=trained, disentangled_embeddings=True)
@@ -186,8 +185,7 @@ def test_generator_never_reads_the_embeddings_of_another(pretrain, on_sentences,
 
 def test_both_disentangled_embeddings_begin_with_counts(pretrain, on_sentences, tmp_path):
     flags = {"num_train_steps": 1, "num_warmup_steps": 0, "freeze": "embeddings", "do_eval": False}
-    result = pretrain(**on_sentences, **flags, disentangled_embeddings=True, word_embeddings="cooccurrence")
-    assert (result.code, result.errors) == (0, "")
+    pretrain(**on_sentences, **flags, disentangled_embeddings=True, word_embeddings="cooccurrence").succeeded()
     found = variables_in(tmp_path / "run" / "model.ckpt-1")
     table = "encoder/embeddings/word_embeddings"
     np.testing.assert_array_equal(found[f"model/{table}"], found[f"generator/{table}"])
@@ -232,8 +230,7 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
     pretrain, deberta_flags, classify, run_script, tmp_path, objective
 ):
     run = tmp_path / "whole"
-    result = pretrain(**deberta_flags, **objective, output_dir=run)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(**deberta_flags, **objective, output_dir=run).succeeded()
     stopped = stopped_copy(run, tmp_path / "run", 4)
     assert pretrain(**deberta_flags, **objective).code == 0
     assert_same_run(stopped, run, 4)
@@ -241,8 +238,9 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
         assert albert_tf.load(run).fill_mask(["오늘은 [MASK] 맑다"])[0][0]
 
     trained, exported, texts = tmp_path / "classifier", tmp_path / "exported", ["정말 재미있는 영화", "별로"]
-    result = classify(do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(
+        do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained
+    ).succeeded()
     for kind in ("saved_model", "litert"):
         result = run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind)
         assert result.code == 0, result.errors

@@ -33,8 +33,7 @@ def pretrain_again(run_script, finished):
 def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, pretrained):
     for path in finished.glob("model.ckpt-4.*"):
         path.unlink()
-    result = pretrain_again(do_eval=True)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain_again(do_eval=True).succeeded()
     assert "\ncontinuing from step 2: steps 2 to 4: batch 4, " in result.output
     assert_same_run(finished, pretrained, 4)
 
@@ -42,8 +41,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, pretr
 @pytest.mark.slow
 def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, contents):
     before = contents(finished)
-    result = pretrain(save_checkpoints_steps=3)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(save_checkpoints_steps=3).succeeded()
     assert "\nalready trained to step 4 of 4; nothing to train\n" in result.output
     assert "epochs" not in result.output and "trained 0 steps" not in result.output
     after = contents(finished)
@@ -92,8 +90,7 @@ def test_results_of_other_data_go_elsewhere(pretrain_again, build_shards, finish
     others = build_shards(32, 5, random_seed=9)
     names = set()
     for flag_values in ({"held_out_file": others / "held_out.tfrecord"}, {"max_eval_steps": 1, "eval_batch_size": 4}):
-        result = pretrain_again(do_train=False, do_eval=True, **flag_values)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain_again(do_train=False, do_eval=True, **flag_values).succeeded()
         after = contents(finished)
         assert {name: after[name] for name in before} == before, "nothing of the run has changed"
         (name,) = after.keys() - before.keys() - names

@@ -55,8 +55,7 @@ def test_run_that_comes_upon_a_damaged_shard_can_go_on_without_it(pretrain, data
     shorter = pretrain(num_train_steps=4)
     assert "the content of its training data is not what it was (train-b.tfrecord); put" in shorter.errors
 
-    resumed = pretrain(num_train_steps=4, on_damaged_shard="skip")
-    assert (resumed.code, resumed.errors) == (0, "")
+    resumed = pretrain(num_train_steps=4, on_damaged_shard="skip").succeeded()
     assert f"warning: training leaves out 1 of 3 shards, which are damaged: {named}\n" in resumed.output
     assert f"restored {tmp_path}/run/model.ckpt-2\n" in resumed.output
     assert (tmp_path / "run" / "model.ckpt-4.index").exists()
@@ -66,8 +65,7 @@ def test_original_shards_train_with_a_warning(pretrain, build_shards, tmp_path):
     folder = build_shards(32, 5, masking="static")
     for name in ("manifest.json", "tokenizer.json", "vocab.txt"):
         (folder / name).unlink()
-    result = pretrain(input_file=folder / "train.tfrecord")
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(input_file=folder / "train.tfrecord").succeeded()
     warning = f"warning: no manifest.json beside {folder}/train.tfrecord: its vocabulary can't be checked\n"
     assert warning in result.output
 
@@ -87,8 +85,7 @@ def test_examples_without_pairs_have_no_sentence_order(pretrain, shards, tmp_pat
     manifest["options"] |= {"packing": "document_sentences", "objective": None}
     del manifest["features"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    result = pretrain(input_file=folder / "train.tfrecord", do_eval=True)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(input_file=folder / "train.tfrecord", do_eval=True).succeeded()
     assert "sentence_order" not in result.output
     results = json.loads((tmp_path / "run" / "eval_results.json").read_text())
     assert results.keys() == {"global_step", "loss", "masked_lm_loss", "masked_lm_accuracy"}

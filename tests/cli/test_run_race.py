@@ -69,8 +69,7 @@ def probabilities_in(rows, letters="ABCD"):
 @pytest.mark.usefixtures("as_users_run")
 def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, tmp_path, contents):
     run = tmp_path / "run"
-    result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2)
-    assert (result.code, result.errors) == (0, "")
+    result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2).succeeded()
     assert f"12 questions with 4 options each in {race_folder}/train (8 middle, 4 high)\n" in result.output
     told = re.search(r"^steps 0 to 3: batch 4, sequences of (\d+) pieces, ", result.output, re.MULTILINE)
     assert 8 <= int(told[1]) <= 40

@@ -55,8 +55,7 @@ def read_json(folder, name):
 @pytest.mark.slow
 def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, contents, tmp_path):
     run = tmp_path / "run"
-    result = squad(do_train=True, do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = squad(do_train=True, do_eval=True, do_predict=True).succeeded()
     reason = "because dev.json calls itself KorQuAD_v1.0"
     assert f"\n--metrics=korquad, {reason}; for other rules pass --metrics=squad or --metrics=klue\n" in result.output
     assert read_json(run, "eval_settings.json") == {"metrics": "korquad"}
@@ -107,8 +106,7 @@ def test_rules_are_the_same_for_a_file_and_its_half_and_when_it_is_evaluated_aga
 
     def told(**changes):
         """Returns which rules an evaluation says it goes by, and why, and which it writes down."""
-        result = run_script("run_squad.py", output_dir=run, do_eval=True, **changes)
-        assert (result.code, result.errors) == (0, "")
+        result = run_script("run_squad.py", output_dir=run, do_eval=True, **changes).succeeded()
         lines = re.findall(r"^--metrics=(.*); for other rules", result.output, re.M)
         (written,) = re.findall(r"wrote the eval settings to (.*?)(?:;.*)?$", result.output, re.M)
         return lines, json.loads(pathlib.Path(written).read_text())["metrics"]
@@ -164,8 +162,7 @@ def with_unanswerable(squad, tmp_path):
             content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
             content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
             (tmp_path / f"{name}.json").write_text(json.dumps(content))
-        result = squad(do_train=True, do_eval=True, version_2_with_negative=True, **changes)
-        assert (result.code, result.errors) == (0, "")
+        result = squad(do_train=True, do_eval=True, version_2_with_negative=True, **changes).succeeded()
         assert "\n1 of the questions have no answer\n" in result.output
         return read_results(tmp_path / "run")
 
