@@ -110,7 +110,6 @@ def test_vocabulary_of_transformers_is_read_as_the_model_beside_it_does(
         train_batch_size=4,
         num_train_steps=1,
         num_warmup_steps=0,
-    )
-    assert result.code == 0, result.errors
+    ).finished()
     assert "new, from random weights: sentence_order_head\n" in result.output
     assert "the vocabulary is not" not in result.output

@@ -89,8 +89,7 @@ def test_settings_of_a_run(name, shards, config_file, sample_tokenizer_dir, chec
     given = {**case.given(tmp_path / "run"), "do_predict": False}
     if name == "pre-training":
         del given["do_predict"]
-    result = run_script(case.script, **given)
-    assert result.code == 0, result.errors
+    run_script(case.script, **given).finished()
     settings = json.loads((tmp_path / "run" / "run_settings.json").read_text(encoding="utf-8"))
     check(f"run_settings/{case.script.removesuffix('.py')}.json", _without_places(settings, shards.parent))
 
@@ -118,8 +117,7 @@ def test_bytes_of_shards(run_script, sample_corpus, tmp_path, monkeypatch):
             "held_out_fraction": 0.2,
             **changes,
         }
-        result = run_script("create_pretraining_data.py", **values)
-        assert result.code == 0, (name, result.errors)
+        run_script("create_pretraining_data.py", **values).finished()
         for path in sorted(pathlib.Path(name).glob("*.tfrecord")):
             lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}")
     check("shards.txt", "\n".join(lines) + "\n")

@@ -194,8 +194,7 @@ def test_data_that_were_not_there_while_training_become_the_runs_own(classify, c
     assert classify(do_train=True).code == 0
     for name, text in (("first", dev), ("second", dev + dev.splitlines()[1] + "\n"), ("first", dev)):
         (reviews / "dev.tsv").write_text(text)
-        result = classify(do_eval=True)
-        assert result.code == 0
+        result = classify(do_eval=True).finished()
         assert ("eval_results-dev-" in result.output) == (name == "second")
     assert read_results(tmp_path / "run")["num_examples"] == 7
 
@@ -221,8 +220,7 @@ def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refu
 def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, finished, reviews, tmp_path):
     text = (reviews / "train.tsv").read_text()
     (reviews / "train.tsv").write_text(text + "99\t그저 그렇다\t2\n")
-    result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other")
-    assert result.code == 0, result.errors
+    result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other").finished()
     assert "; of another task there, so from random weights here: head\n" in result.output
 
 

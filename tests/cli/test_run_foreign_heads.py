@@ -138,8 +138,7 @@ def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
 )
 def test_teacher_reads_what_the_task_reads(learn, write_theirs, tmp_path, case, head, labels, measure):
     script, files = case(tmp_path)
-    result = learn(script, **files, teacher=write_theirs(head, labels), do_eval=True)
-    assert result.code == 0, result.errors
+    result = learn(script, **files, teacher=write_theirs(head, labels), do_eval=True).finished()
     assert "nothing tells what it reads, so it is given what this task reads" in result.output
     assert f"teacher_{measure}" in read_results(tmp_path / "run")
 
@@ -196,6 +195,5 @@ def test_model_is_evaluated_with_the_head_that_it_has(learn, write_theirs, tmp_p
     """Trained, a model as small as this one would get a head that reads more."""
     script, files = case(tmp_path)
     theirs = write_theirs(head, labels)
-    result = learn(script, **files, init_checkpoint=theirs, do_train=False, do_eval=True)
-    assert result.code == 0, result.errors
+    learn(script, **files, init_checkpoint=theirs, do_train=False, do_eval=True).finished()
     assert measure in read_results(tmp_path / "run")

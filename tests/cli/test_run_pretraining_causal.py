@@ -77,8 +77,9 @@ def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_
     model = albert_tf.load(tmp_path / "classifier")
     texts = ["정말 재미있는 영화", "별로"]
     expected = model.predict(texts)
-    result = run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "exported")
-    assert result.code == 0, result.errors
+    result = run_script(
+        "export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "exported"
+    ).finished()
     for found, each in zip(albert_tf.load(tmp_path / "exported").predict(texts), expected):
         assert found["label"] == each["label"]
         assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
@@ -106,8 +107,7 @@ def test_causal_model_has_no_masks_to_fill(trained):
 
 
 def test_vectors_of_texts_are_not_read_off_the_piece_that_sees_none(trained, run_script, tmp_path):
-    result = run_script("export_model.py", model_dir=trained, output_dir=tmp_path / "exported")
-    assert result.code == 0, result.errors
+    run_script("export_model.py", model_dir=trained, output_dir=tmp_path / "exported").finished()
     texts = ["오늘은 맑다", "별로"]
     for model in (albert_tf.load(trained), albert_tf.load(tmp_path / "exported")):
         with pytest.raises(InputError) as error:

@@ -103,12 +103,10 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
 def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     pretrain, classify, on_sentences, trained, tmp_path
 ):
-    result = pretrain(**on_sentences, init_checkpoint=trained)
-    assert result.code == 0
+    result = pretrain(**on_sentences, init_checkpoint=trained).finished()
     assert "initial checkpoint: loaded 21 variables of the generator\n" in result.output
     flags = {**on_sentences, "init_checkpoint": trained, "output_dir": tmp_path / "other"}
-    result = pretrain(**{**flags, "generator_size": 1.0})
-    assert result.code == 0
+    result = pretrain(**{**flags, "generator_size": 1.0}).finished()
     assert "the generator in it has another size or lacks a part, and so begins at random\n" in result.output
     published = shutil.copytree(trained, tmp_path / "published", ignore=shutil.ignore_patterns("*.ckpt-*", "check*"))
     (published / "run_settings.json").unlink()
@@ -230,7 +228,7 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
     pretrain, deberta_flags, classify, run_script, tmp_path, objective
 ):
     run = tmp_path / "whole"
-    result = pretrain(**deberta_flags, **objective, output_dir=run).succeeded()
+    pretrain(**deberta_flags, **objective, output_dir=run).succeeded()
     stopped = stopped_copy(run, tmp_path / "run", 4)
     assert pretrain(**deberta_flags, **objective).code == 0
     assert_same_run(stopped, run, 4)
@@ -238,11 +236,8 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
         assert albert_tf.load(run).fill_mask(["오늘은 [MASK] 맑다"])[0][0]
 
     trained, exported, texts = tmp_path / "classifier", tmp_path / "exported", ["정말 재미있는 영화", "별로"]
-    result = classify(
-        do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained
-    ).succeeded()
+    classify(do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained).succeeded()
     for kind in ("saved_model", "litert"):
-        result = run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind)
-        assert result.code == 0, result.errors
+        run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind).finished()
         for found, each in zip(albert_tf.load(exported / kind).predict(texts), albert_tf.load(trained).predict(texts)):
             assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)

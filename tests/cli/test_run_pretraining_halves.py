@@ -91,8 +91,7 @@ def test_pooler_that_was_never_trained_begins_anew(trained, classify, tmp_path):
     for pooling in ("first", "mean"):
         run = tmp_path / pooling
         flag_values = {"init_checkpoint": trained, "pooling": pooling, "output_dir": run}
-        result = classify(do_train=True, random_seed=7, **flag_values)
-        assert result.code == 0, result.errors
+        result = classify(do_train=True, random_seed=7, **flag_values).finished()
         assert (told in result.output) == (pooling == "first")
         assert (run / "untrained.json").exists() == (pooling == "mean"), "the one trains the pooler, the other doesn't"
         results[pooling] = variables_in(run / "model.ckpt-3")
