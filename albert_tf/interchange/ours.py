@@ -104,7 +104,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     config = read_config(checkpoint, "`input_path`")
     if config.num_entities:
         raise InputError(
-            f"`input_path` adds vectors of entities (num_entities={config.num_entities}), which no other library does"
+            f"`input_path` adds vectors of entities (num_entities={config.num_entities}), which no other library does; "
+            "convert a model without"
         )
     variables = checkpoint_weights(CheckpointReader(checkpoint))
     sources = _sources(variables, checkpoint)

@@ -50,7 +50,7 @@ class Template:
         for place in PLACES:
             if words.count(place) != 1:
                 raise InputError(
-                    f"a template must contain {place} once, but {quote(words)} has it {words.count(place)} times"
+                    f"a template needs {place} once, but {quote(words)} has it {words.count(place)} times; correct it"
                 )
         if len(answers) < 2:
             raise InputError(f"there is nothing to choose from with {len(answers)} answers; give two or more")

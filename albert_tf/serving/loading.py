@@ -235,7 +235,7 @@ def _tokenizer_of(folder, tokenizer, config):
         tokenizer = load_tokenizer(folder)
     elif tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
         raise InputError(
-            f"{tokenizer.vocabulary.source} differs from the tokenizer of {path}, with which it was trained"
+            f"{tokenizer.vocabulary.source} is not the tokenizer of {path}, which it was trained with; leave it out"
         )
     config.check_vocabulary(tokenizer.vocabulary)
     return tokenizer

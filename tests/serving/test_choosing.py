@@ -83,8 +83,8 @@ def test_text_may_hold_the_name_of_a_place():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("masked", {"template": "{text} 나"}, "a template must contain {answer} once, but .* 0 times; correct it"),
-        ("masked", {"template": "{text} {text} {answer}"}, "a template must contain {text} once, but .* 2 times"),
+        ("masked", {"template": "{text} 나"}, "a template needs {answer} once, but .* 0 times; correct it"),
+        ("masked", {"template": "{text} {text} {answer}"}, "a template needs {text} once, but .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
         ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "the tokenizer removes all of the answer"),
