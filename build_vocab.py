@@ -5,7 +5,7 @@ python build_vocab.py --assign_unused=새말,##새끝 --vocab_file=vocab/vocab.t
 python build_vocab.py --report --vocab_file=vocab/vocab.txt --input_file=reviews.txt --output_dir=report
 """
 
-from albert_tf.cli.build_vocab import run
+from albert_tf.cli.build_vocab import build_vocab
 
 if __name__ == "__main__":
-    run()
+    build_vocab()

@@ -4,7 +4,7 @@ python convert_checkpoint.py --input_path=run --output_dir=my_model
 python convert_checkpoint.py --from=huggingface --to=albert_tf --input_path=downloaded --output_dir=my_model
 """
 
-from albert_tf.cli.convert_checkpoint import run
+from albert_tf.cli.convert import convert_checkpoint
 
 if __name__ == "__main__":
-    run()
+    convert_checkpoint()

@@ -5,7 +5,7 @@ python create_pretraining_data.py --input_file=corpus/*.txt --vocab_file=vocab/v
 python create_pretraining_data.py --inspect=data/train-00000-of-00016.tfrecord --plot=shard.png
 """
 
-from albert_tf.cli.create_pretraining_data import run
+from albert_tf.cli.training import create_pretraining_data
 
 if __name__ == "__main__":
-    run()
+    create_pretraining_data()

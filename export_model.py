@@ -3,7 +3,7 @@
 python export_model.py --model_dir=run/nsmc --output_dir=served/nsmc
 """
 
-from albert_tf.cli.export_model import run
+from albert_tf.cli.convert import export_model
 
 if __name__ == "__main__":
-    run()
+    export_model()

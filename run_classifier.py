@@ -4,7 +4,7 @@ python run_classifier.py --task_name=nsmc --data_dir=nsmc --init_checkpoint=run 
     --do_train --do_eval --do_predict --max_seq_length=128 --num_train_epochs=3
 """
 
-from albert_tf.cli.run_classifier import run
+from albert_tf.cli.training import run_classifier
 
 if __name__ == "__main__":
-    run()
+    run_classifier()

@@ -4,7 +4,7 @@ python run_ner.py --task_name=naver_ner --data_dir=naver_ner --init_checkpoint=r
     --do_train --do_eval --do_predict
 """
 
-from albert_tf.cli.run_ner import run
+from albert_tf.cli.training import run_ner
 
 if __name__ == "__main__":
-    run()
+    run_ner()

@@ -4,7 +4,7 @@ python run_pretraining.py --input_file=data/train*.tfrecord --albert_config_file
     --output_dir=run --do_train --do_eval --train_batch_size=64 --num_train_steps=100000 --num_warmup_steps=3125
 """
 
-from albert_tf.cli.run_pretraining import run
+from albert_tf.cli.training import run_pretraining
 
 if __name__ == "__main__":
-    run()
+    run_pretraining()

@@ -4,7 +4,7 @@ python run_race.py --task_name=race --data_dir=RACE --init_checkpoint=run --outp
     --do_train --do_eval --do_predict
 """
 
-from albert_tf.cli.run_race import run
+from albert_tf.cli.training import run_race
 
 if __name__ == "__main__":
-    run()
+    run_race()

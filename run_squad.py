@@ -4,7 +4,7 @@ python run_squad.py --train_file=KorQuAD_v1.0_train.json --predict_file=KorQuAD_
     --output_dir=run/korquad --do_train --do_eval --do_predict
 """
 
-from albert_tf.cli.run_squad import run
+from albert_tf.cli.training import run_squad
 
 if __name__ == "__main__":
-    run()
+    run_squad()

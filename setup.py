@@ -35,7 +35,7 @@ setup(
     entry_points={
         "console_scripts": [
             "albert-tf=albert_tf.cli.main:run",
-            *(f"albert-{stage}={module}:run" for stage, module, _ in COMMANDS),
+            *(f"albert-{stage}=albert_tf.cli.{place}" for stage, place, _ in COMMANDS),
         ]
     },
     # So that the package is found even by Python that runs in the folder that holds the checkout.

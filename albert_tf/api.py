@@ -43,13 +43,10 @@ def load(folder=SHIPPED_MODEL):
     found = found or find_export(folder)
     if found is not None:
         return Model(found.load())
-    from albert_tf.interchange.foreign_folder import as_ours, format_of
+    from albert_tf.interchange.conversion import as_ours
     from albert_tf.serving.folder import load_folder
 
-    source = format_of(folder)
-    if source is None:
-        return Model(load_folder(folder))
-    with as_ours(folder, source) as ours:
+    with as_ours(folder) as ours:
         return Model(load_folder(ours.path, folder, ours.why_no_task))
 
 
@@ -96,7 +93,7 @@ def pretrain(
     """
     use_onednn()
     import_tensorflow()
-    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+    from albert_tf.interchange.conversion import kept_as_ours
     from albert_tf.runs.pretrain_texts import pretrain_folder, split_settings
 
     _check_verbose(verbose)
@@ -105,9 +102,7 @@ def pretrain(
         split_settings(settings)  # before a folder is made
         output_dir = _output_dir(output_dir)
         if model is not None:
-            model = find_or_shipped(model)
-            source = format_of(model)
-            model = model if source is None else kept_as_ours(model, source, output_dir)
+            model = kept_as_ours(find_or_shipped(model), output_dir)
         pretrain_folder(data, config, model, find_or_shipped(vocabulary), output_dir, settings, strategy, trackers)
     return load(output_dir)
 
@@ -177,7 +172,7 @@ def fit(
     use_onednn()
     import_tensorflow()
     from albert_tf.asking.texts import is_table
-    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+    from albert_tf.interchange.conversion import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
     from albert_tf.runs.fit import fit_folder, settings_for
     from albert_tf.runs.given_data import read_dev, read_given
@@ -189,10 +184,9 @@ def fit(
         settings_for(data, settings)  # before a folder is made
         dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
         model = find_or_shipped(model)
-        source = format_of(model)
-        if source is None:
+        if format_of(model) is None:
             find_checkpoint(model, "`model`")
         output_dir = _output_dir(output_dir)
-        model = model if source is None else kept_as_ours(model, source, output_dir)
+        model = kept_as_ours(model, output_dir)
         fit_folder(data, dev_data, model, output_dir, settings, strategy, trackers)
     return load(output_dir)

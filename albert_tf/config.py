@@ -23,13 +23,13 @@ class Registered(typing.NamedTuple):
 
 _CONVERTERS = "albert_tf.interchange.families"
 FAMILIES = {
-    "albert": Registered("An ALBERT", f"{_CONVERTERS}.albert.Albert"),
+    "albert": Registered("An ALBERT", f"{_CONVERTERS}.bert.Albert"),
     "bert": Registered("A BERT", f"{_CONVERTERS}.bert.Bert"),
-    "roberta": Registered("A RoBERTa", f"{_CONVERTERS}.roberta.Roberta"),
+    "roberta": Registered("A RoBERTa", f"{_CONVERTERS}.bert.Roberta"),
     "electra": Registered("An ELECTRA", f"{_CONVERTERS}.electra.Electra"),
     "distilbert": Registered("A DistilBERT", f"{_CONVERTERS}.bert.DistilBert"),
     "gpt2": Registered("A GPT-2", f"{_CONVERTERS}.gpt2.Gpt2"),
-    "xlm-roberta": Registered("An XLM-RoBERTa", f"{_CONVERTERS}.roberta.XlmRoberta"),
+    "xlm-roberta": Registered("An XLM-RoBERTa", f"{_CONVERTERS}.bert.XlmRoberta"),
     "xlm": Registered("An XLM", f"{_CONVERTERS}.xlm.Xlm"),
     "deberta-v2": Registered("A DeBERTa", f"{_CONVERTERS}.deberta.DebertaV2"),
 }

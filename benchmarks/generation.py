@@ -68,13 +68,13 @@ def make_albert_tf(folder, work, has_caches):
     import tensorflow as tf
 
     from albert_tf.base.compilation import compiled_whole
-    from albert_tf.interchange.foreign_folder import as_ours
+    from albert_tf.interchange.conversion import as_ours
     from albert_tf.modeling import AlbertForPreTraining
     from albert_tf.serving.decoder import Decoder, GenerationOptions, Prompts, rounded_length
 
     tf.config.threading.set_intra_op_parallelism_threads(work["num_threads"])
     tf.config.threading.set_inter_op_parallelism_threads(work["num_threads"])
-    with as_ours(folder, "huggingface") as ours:
+    with as_ours(folder) as ours:
         model = AlbertForPreTraining.from_pretrained(ours.path, verbose=False)
     vocab_size, max_pieces = model.config.vocab_size, work["max_pieces"]
     may_come = np.arange(vocab_size) > 4

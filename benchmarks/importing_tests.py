@@ -5,6 +5,7 @@ import functools
 import pathlib
 import re
 
+from albert_tf.cli.commands import COMMANDS
 from benchmarks.stage import ROOT
 
 
@@ -59,9 +60,8 @@ def commands_in(path):
     """Yields the modules of the commands whose scripts or names a file of tests has."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            module = f"albert_tf.cli.{node.value.removesuffix('.py').replace('-', '_')}"
-            if module in modules():
-                yield module
+            stage = node.value.removesuffix(".py").replace("_", "-")
+            yield from (f"albert_tf.cli.{place.partition(':')[0]}" for each, place, _ in COMMANDS if each == stage)
 
 
 @functools.cache

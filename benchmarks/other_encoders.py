@@ -80,7 +80,7 @@ def read_ours(folder, work):
     import tensorflow as tf
 
     from albert_tf.finetuning import Classification
-    from albert_tf.interchange.foreign_folder import as_ours
+    from albert_tf.interchange.conversion import as_ours
     from albert_tf.modeling.layers import named_variables
     from albert_tf.modeling.pretrained import find_checkpoint, load_weights, read_config
     from albert_tf.training import RunSettings
@@ -98,7 +98,7 @@ def read_ours(folder, work):
         weight_decay=_WEIGHT_DECAY,
         clip_norm=_CLIP_NORM,
     )
-    with as_ours(folder, "huggingface") as ours:
+    with as_ours(folder) as ours:
         checkpoint = find_checkpoint(ours.path, "the model")
         task = Classification(read_config(checkpoint, "the model"))
         with strategy.scope():
@@ -137,8 +137,8 @@ def litert_jobs(folder, work):
 
     task, model, _ = read_ours(folder, work)
     from albert_tf.asking.litert import run
+    from albert_tf.serving.exporting import to_litert, trace_for_ids
     from albert_tf.serving.loading import TrainedModel
-    from albert_tf.serving.writers import to_litert, trace_for_ids
 
     trained = TrainedModel(model, None, work["max_seq_length"], task, folder, {})
     content = to_litert(trace_for_ids(trained), "float32")

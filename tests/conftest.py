@@ -196,6 +196,16 @@ class ScriptResult:
     output: str
     errors: str
 
+    def finished(self) -> "ScriptResult":
+        """Checks that it came to its end; returns this."""
+        assert self.code == 0, self.errors
+        return self
+
+    def succeeded(self) -> "ScriptResult":
+        """Checks that it came to its end, and warned of nothing; returns this."""
+        assert (self.code, self.errors) == (0, "")
+        return self
+
 
 @pytest.fixture
 def run_script(capfd, monkeypatch):

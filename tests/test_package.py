@@ -66,7 +66,7 @@ def test_name_of_a_model_on_the_hub_is_no_folder(tmp_path, monkeypatch):
 
 
 def test_command_prints_paths_without_tensorflow():
-    code = "import sys; from albert_tf.cli.files import run; run(); print('tensorflow' in sys.modules)"
+    code = "import sys; from albert_tf.cli.main import files; files(); print('tensorflow' in sys.modules)"
     result = run_python("-c", code, "models/albert_ko_small")
     assert result.stdout.splitlines() == [str(ROOT / "models" / "albert_ko_small"), "False"]
     failed = run_python("-c", code, "models/albert_ko_huge")
@@ -131,7 +131,7 @@ def test_sdist_and_wheel_hold_what_is_needed(distributions):
     assert {*scripts, "tests/conftest.py", "docs/model.md", "Makefile", "LICENSE"} <= in_sdist
     assert not [name for name in in_wheel if name.startswith(("tests", "benchmarks", "configs"))]
     assert "albert-tf = albert_tf.cli.main:run\n" in entry_points
-    assert all(f"albert-{stage} = {module}:run\n" in entry_points for stage, module, _ in COMMANDS)
+    assert all(f"albert-{stage} = albert_tf.cli.{place}\n" in entry_points for stage, place, _ in COMMANDS)
 
 
 @pytest.mark.slow
@@ -140,7 +140,7 @@ def test_wheel_works_from_another_folder(distributions, tmp_path):
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:  # which is what pip does with a wheel of Python alone
         archive.extractall(installed)
-    code = "from albert_tf.cli.files import run; run()"
+    code = "from albert_tf.cli.main import files; files()"
     result = run_python("-c", code, "models/albert_ko_small", folder=tmp_path, path=installed)
     model = pathlib.Path(result.stdout.strip())
     assert model.is_relative_to(installed) and (model / "tokenizer.json").exists()

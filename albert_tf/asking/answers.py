@@ -56,7 +56,10 @@ class Answer(abc.ABC):
 
 
 class ValueAnswer(Answer):
-    """An answer that follows from numbers which are the model's only output."""
+    """An answer that follows from numbers which are the model's only output, the one that it `needs`."""
+
+    def prediction(self, row):
+        return self.of_values(row[self.needs[0]])
 
     @abc.abstractmethod
     def of_values(self, values: np.ndarray) -> dict[str, typing.Any]:
@@ -80,9 +83,6 @@ class LabelAnswer(ValueAnswer):
         probabilities = dict(zip(self._labels, map(float, values)))
         return {"label": self._labels[np.argmax(values)], "probabilities": probabilities}
 
-    def prediction(self, row):
-        return self.of_values(row["probabilities"])
-
     def columns(self, signature, values):
         labels, best = _strings(self._labels), values.argmax(axis=-1)
         return {"label": labels[best], **_of_all(labels, values), "probability": values.max(axis=-1)}
@@ -103,9 +103,6 @@ class LabelsAnswer(ValueAnswer):
             "labels": [self._labels[number] for number in given],
             "probabilities": dict(zip(self._labels, map(float, values))),
         }
-
-    def prediction(self, row):
-        return self.of_values(row["probabilities"])
 
     def columns(self, signature, values):
         if signature == self.signature:
@@ -132,9 +129,6 @@ class ScoreAnswer(ValueAnswer):
 
     def of_values(self, values):
         return {"score": float(values)}
-
-    def prediction(self, row):
-        return self.of_values(row["score"])
 
     def columns(self, signature, values):
         return {"score": values}

@@ -22,16 +22,9 @@ from albert_tf.base.folders import hold
 from albert_tf.reading.bad_rows import counted
 from albert_tf.reading.rows import Row, tab_separated
 
-# Files of answers: lines of JSON, or one tab-separated table of them.
-
 Answer = dict[str, typing.Any]
 
 TABLE_ENDING = ".tsv"
-
-
-def write_lines(file: typing.BinaryIO, answers: list[Answer]) -> None:
-    """Writes answers as lines of JSON."""
-    file.write("".join(to_json(answer) + "\n" for answer in answers).encode("utf-8"))
 
 
 def read_answers(path: str) -> collections.abc.Iterator[Answer]:
@@ -152,7 +145,7 @@ def _predict(predictor, input_file, answers_file, options):
     with replacing(answers_file) as file:
         for part in _parts(iter(rows), options.batch_size * options.batches_per_part):
             answers = _answers(predictor, rows, part, options)
-            write_lines(file, answers)
+            file.write("".join(to_json(answer) + "\n" for answer in answers).encode("utf-8"))
             num_lines += len(answers)
             num_bad_lines += sum("error" in answer for answer in answers)
             report.update(num_lines, part[-1].position)

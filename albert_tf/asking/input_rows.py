@@ -198,9 +198,6 @@ def _has_some(fields, values):
     return all(any(column in values for column in columns_of(field, values)) for field in fields)
 
 
-# A pre-trained model as `predict_file` asks one: each row of a file is a text to score, to label or to go on with.
-
-
 class AskedTexts:
     """A model and one of its abilities, as `predict_file` asks it; it is its own task.
 

@@ -256,7 +256,7 @@ class LiteRTBackend(Export):
         if not isinstance(self.answer, ValueAnswer):
             raise InputError(
                 f"{self.folder} holds a model for {self.card['task']}, whose answers need TensorFlow; load the folder "
-                "that it was exported from, or what export_model.py --format=saved_model writes of that one"
+                "that it was exported from, or a SavedModel of that"
             )
         if not os.path.exists(tokenizer_file):
             raise InputError(
@@ -270,12 +270,11 @@ class LiteRTBackend(Export):
         num_labels, num_outputs = len(self.card["labels"]), shape[1] if len(shape) > 1 else 0
         if bool(num_outputs) != ("probabilities" in self.answer.needs):
             raise InputError(
-                f'{self.folder}: the card\'s "answer" is {self.answer.name}, which it does not give; export it anew'
+                f'{self.folder}: the card\'s "answer", {self.answer.name}, is not what it gives; export it anew'
             )
         if num_labels != num_outputs:
             raise InputError(
-                f"{self._path} has {num_outputs} labels, and the model card beside it {num_labels}; the files are not "
-                "of one export, so export the model anew"
+                f"{self._path} has {num_outputs} labels, and the model card beside it {num_labels}; export it anew"
             )
 
 

@@ -89,8 +89,7 @@ class Model:
         for number, (text, row) in enumerate(zip(texts, rows)):
             if len(row["guesses"]) < text.count(MASK):
                 raise InputError(
-                    f"input {number}: a {MASK} lies beyond the {self.max_seq_length} pieces that the model reads; pass "
-                    "only a part of the text"
+                    f"input {number}: a {MASK} lies beyond the {self.max_seq_length} pieces that it reads; shorten it"
                 )
         self._add(*self.backend.count_masked(texts))
         return [
@@ -117,8 +116,7 @@ class Model:
         for number, text in enumerate(texts):
             if MASK in text:
                 raise InputError(
-                    f"input {number} has a {MASK}, which a model that finds replaced pieces has never seen; write a "
-                    "word in its place"
+                    f"input {number} has a {MASK}, which this model has never seen; write a word in its place"
                 )
         self._add(*self.backend.count([(text,) for text in texts]))
         rows = self._rows(texts, lambda some: self.backend.compute(FIND_REPLACED, {"text": some}))

@@ -32,9 +32,7 @@ def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:
 def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:
     """Returns inputs as a list; raises InputError if they are one text, or nothing that holds several."""
     if is_table(inputs):
-        raise InputError(
-            'that is a table; pass one of its columns, such as table["text"], or two columns zipped together'
-        )
+        raise InputError('that is a table; pass a column of it, such as table["text"], or two columns zipped')
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
         raise InputError(f"pass a list of inputs, even for a single one. Received: {describe(inputs)}")
     return list(inputs)

@@ -25,8 +25,7 @@ def check_pooling(pooling: str, is_causal: bool) -> None:
         raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
     if is_causal and pooling == "first":
         raise InputError(
-            "`pooling=first` reads the first piece, which in a model of is_causal=true sees nothing of the text, so "
-            "that all texts would be the same; use `pooling=last` or `pooling=mean`"
+            "`pooling=first` reads a piece that in a model of is_causal=true sees no text; use `pooling=last`"
         )
 
 

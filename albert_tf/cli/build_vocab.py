@@ -1,6 +1,6 @@
 """The command `build_vocab.py`."""
 
-from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+from albert_tf.cli.app import command  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import dataclasses
@@ -88,9 +88,6 @@ class VocabularySettings(CorpusSettings, TokenizerSettings):
     wordpiece_scheme: str = changed(group="")
 
 
-SETTINGS = VocabularySettings
-
-
 def sentences_of(reader, what):
     """Yields every sentence, and shows the progress."""
     progress, started = ProgressLine(), time.monotonic()
@@ -143,7 +140,9 @@ def report(settings, name, tokenizer):
     print(format_table(name, measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))))
 
 
-def main(settings):
+@command(VocabularySettings, output_flag="output_dir")
+def build_vocab(settings):
+    """The command `build_vocab.py`."""
     if settings.assign_unused is not None:
         fill_slots(settings)
         return
@@ -176,9 +175,7 @@ def fill_slots(settings):
         pieces = settings.assign_unused.split(",")
     known = settings.load_wordpiece(settings.vocab_file)
     if not isinstance(known, KoreanWordPieceTokenizer):
-        raise InputError(
-            f"`assign_unused`: {settings.vocab_file} goes with SentencePiece, to which no pieces can be added"
-        )
+        raise InputError(f"`assign_unused`: no pieces can be added to {settings.vocab_file}, of SentencePiece")
     tokenizer = assign_unused(known, pieces)
     with files_together(settings.output_dir) as folder:
         tokenizer.save(folder)
@@ -225,7 +222,3 @@ def build(settings):
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
             f"occur `min_frequency={settings.min_frequency}` times; give more text, or lower `vocab_size`"
         )
-
-
-def run():
-    app.run(main, SETTINGS, output_flag="output_dir")

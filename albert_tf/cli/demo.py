@@ -1,11 +1,6 @@
-"""Runs the whole road on the built-in sample or on your text: vocabulary, shards, pre-training, a classifier, a table.
+"""The command that runs every stage once, and says what came of it."""
 
-albert-tf demo --output_dir=demo_output
-
-Every stage is one of the commands that you would type yourself, and is printed before it runs.
-"""
-
-from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+from albert_tf.cli.app import command  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import csv
@@ -41,7 +36,6 @@ class DemoSettings(Settings):
     overwrite: bool = setting(False, "Replace an existing demo in --output_dir.")
 
 
-SETTINGS = DemoSettings
 CONFIG = shipped_path("configs/albert_demo.json")
 RECIPE = shipped_path("configs/recipes/demo.cfg")
 SAMPLES = shipped_path("samples")
@@ -65,9 +59,7 @@ def prepare_output_dir(settings):
     path = os.path.join(settings.output_dir, RESULTS_FILE)
     if os.listdir(settings.output_dir):
         if not os.path.exists(path):
-            raise InputError(
-                f"`output_dir={settings.output_dir}` holds something other than a demo; choose another folder"
-            )
+            raise InputError(f"`output_dir={settings.output_dir}` holds no demo but something else; choose another")
         if read_json(path, "the demo's results") and not settings.overwrite:
             raise InputError(f"`output_dir={settings.output_dir}` holds a demo; pass `overwrite` to replace it")
     write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted
@@ -139,7 +131,14 @@ def print_table(title, rows):
         print(f"{name:<{width}}  {value}")
 
 
-def main(settings):
+@command(DemoSettings, output_flag="output_dir")
+def demo(settings):
+    """Runs the whole road on the built-in sample or on your text: vocabulary, shards, pre-training, a classifier.
+
+    albert-tf demo --output_dir=demo_output
+
+    Every stage is one of the commands that you would type yourself, and is printed before it runs.
+    """
     started_at = time.monotonic()
     corpus = find_corpus_files([settings.corpus] if settings.corpus else SAMPLE_TEXTS, "corpus")
     prepare_output_dir(settings)
@@ -236,7 +235,3 @@ def main(settings):
         f"{len(right['own_text'])} reviews classified, after learning from {num_labels}",
         [(name, f"{accuracy[start]:.1%}  {told}") for name, start, told in rows if start in accuracy],
     )
-
-
-def run():
-    app.run(main, SETTINGS, output_flag="output_dir")

@@ -2,7 +2,7 @@
 
 import argparse
 import difflib
-import importlib
+import inspect
 import sys
 
 import albert_tf
@@ -11,8 +11,9 @@ from albert_tf.asking.model import Model
 from albert_tf.asking.texts import MASK, OPTIONS
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import to_json
+from albert_tf.base.shipped_files import shipped_path
 from albert_tf.base.startup import end_in_one_line_if_interrupted, warn_in_one_line
-from albert_tf.cli.commands import COMMANDS
+from albert_tf.cli.commands import COMMANDS, find_command
 
 # The purpose of each stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
@@ -42,13 +43,12 @@ def overview() -> str:
 
 def run() -> None:
     arguments = sys.argv[1:]
-    modules = {stage: module for stage, module, _ in COMMANDS}
     stage = arguments[0].replace("_", "-").removesuffix(".py") if arguments else None
-    if stage in modules:
+    if stage in [each for each, *_ in COMMANDS]:
         sys.argv = [f"albert-tf {stage}", *arguments[1:]]
-        module = importlib.import_module(modules[stage])
-        sys.modules["__main__"].__doc__ = module.__doc__  # --helpfull begins with it
-        module.run()
+        command = find_command(stage)
+        sys.modules["__main__"].__doc__ = inspect.getdoc(command)  # --helpfull begins with it
+        command()
         return
     end_in_one_line_if_interrupted()
     warn_in_one_line()
@@ -63,6 +63,22 @@ def run() -> None:
             _check_is_for_pretrained(options.texts)  # before it is loaded
         model = albert_tf.load(options.model)
         print(*answers(model, options.texts, options.top_k, options.json), sep="\n")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def files() -> None:
+    """Prints where the included files lie, at once, so without TensorFlow and absl's flags."""
+    parser = argparse.ArgumentParser(description="Prints the path of a file that albert_tf includes.")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        help="such as models/albert_ko_small or configs/recipes/ko_small.cfg; without it, the folder that holds all",
+    )
+    try:
+        print(shipped_path(parser.parse_args().name))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

@@ -1,10 +1,6 @@
-"""Says what a training step takes on a TPU, and which batch fits, by asking the TPU's own compiler. Needs no TPU.
+"""The command that plans a training on TPUs."""
 
-albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --tpu=v5e --train_batch_size=32
-albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
-"""
-
-from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+from albert_tf.cli.app import command  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import dataclasses
@@ -79,9 +75,6 @@ class PlanSettings(ObjectiveSettings):
     output_dir: str | None = setting(None, "Folder for plan.json and compiled steps, to resume from.", group=MODEL)
 
 
-SETTINGS = PlanSettings
-
-
 def make_compiler(settings, objective, line):
     """Returns a function that compiles a step for a TPU and returns its figures, None if it doesn't fit."""
     known = settings.output_dir and os.path.join(settings.output_dir, "compiled_steps.json")
@@ -154,7 +147,13 @@ def show_plans(settings, tpus, figures_of, line):
         write_json(os.path.join(settings.output_dir, "plan.json"), {"plans": plans})
 
 
-def main(settings):
+@command(PlanSettings, output_flag="output_dir")
+def plan_tpu(settings):
+    """Says what a training step takes on a TPU, and which batch fits, by asking the TPU's own compiler. Needs no TPU.
+
+    albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --tpu=v5e --train_batch_size=32
+    albert-tf plan-tpu --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
+    """
     settings.require("tpu")
     with with_planned_teacher(settings) as planned:
         plan(planned)
@@ -179,7 +178,3 @@ def plan(settings):
         show_batch(settings, tpus, figures_of, line)
     else:
         show_plans(settings, tpus, figures_of, line)
-
-
-def run():
-    app.run(main, SETTINGS, output_flag="output_dir")

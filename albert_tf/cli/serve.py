@@ -1,9 +1,4 @@
-"""Serves an exported model over HTTP, as TensorFlow Serving does: raw Korean strings in, answers out.
-
-albert-tf serve --model_dir=served/nsmc --port=8501
-
-Needs no TensorFlow where the export is LiteRT's.
-"""
+"""The command that serves an exported model."""
 
 import dataclasses
 import os
@@ -12,7 +7,7 @@ import re
 from albert_tf.base.errors import InputError, with_extra
 from albert_tf.base.settings import Settings, setting
 from albert_tf.base.startup import fast_import, import_tensorflow
-from albert_tf.cli import command
+from albert_tf.cli.command import command, require_folder
 from albert_tf.server.batching import ServerOptions
 from albert_tf.serving.formats import find_export, need_export
 
@@ -49,23 +44,28 @@ class ServeSettings(Settings):
         _DEFAULT.grace_period, "Seconds that answers may take once the server is stopped.", least=0
     )
 
-    def server_options(self) -> ServerOptions:
-        """Returns the server's options; an InputError if a request may be larger than all that may be held."""
-        if self.max_held_bytes < self.max_request_bytes:
-            raise InputError(
-                f"`max_held_bytes={self.max_held_bytes}` is less than `max_request_bytes={self.max_request_bytes}`: "
-                "no request of that size would ever be answered; raise it"
-            )
-        return ServerOptions(**{field.name: getattr(self, field.name) for field in dataclasses.fields(ServerOptions)})
 
+@command(ServeSettings)
+def serve(settings):
+    """Serves an exported model over HTTP, as TensorFlow Serving does: raw Korean strings in, answers out.
 
-SETTINGS = ServeSettings
+    albert-tf serve --model_dir=served/nsmc --port=8501
 
-
-def main(settings):
-    command.require_folder(settings, "model_dir")
-    options = settings.server_options()
-    _import_what_loads(settings.model_dir)
+    Needs no TensorFlow where the export is LiteRT's.
+    """
+    require_folder(settings, "model_dir")
+    if settings.max_held_bytes < settings.max_request_bytes:
+        raise InputError(
+            f"`max_held_bytes={settings.max_held_bytes}` is less than "
+            f"`max_request_bytes={settings.max_request_bytes}`: no request of that size would ever be answered; "
+            "raise it"
+        )
+    options = {field.name: getattr(settings, field.name) for field in dataclasses.fields(ServerOptions)}
+    found = None if "://" in settings.model_dir else find_export(settings.model_dir)
+    if found is None or found.format.needs_tensorflow:
+        # Not by `app`, whose products are the faster ones for batches, and not for single texts.
+        with fast_import():
+            import_tensorflow()
     try:
         from albert_tf.server.server import serve
     except ImportError as error:
@@ -73,28 +73,15 @@ def main(settings):
             "albert-tf serve needs uvicorn, starlette and prometheus_client "
             f"({error}); pip install {with_extra('serve')}"
         ) from error
-    found = need_export(settings.model_dir)
+    found = found or need_export(settings.model_dir)
     model = found.format.load_alone(found.folder)
     name = settings.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
         raise InputError(f"`model_name={name}`: a name consists of letters, digits, dots, dashes and underscores")
-    serve(model, name, options)
-
-
-def _import_what_loads(model_dir):
-    """Imports TensorFlow, unless the export in a folder needs none."""
-    found = None if "://" in model_dir else find_export(model_dir)
-    if found is None or found.format.needs_tensorflow:
-        # Not by `app`, whose products are the faster ones for batches, and not for single texts.
-        with fast_import():
-            import_tensorflow()
+    serve(model, name, ServerOptions(**options))
 
 
 def _name_of(folder):
     """Returns the name of a folder, or of the one above where it is a numbered version."""
     path = os.path.abspath(folder)
     return os.path.basename(os.path.dirname(path) if os.path.basename(path).isdecimal() else path)
-
-
-def run():
-    command.run(main, SETTINGS)

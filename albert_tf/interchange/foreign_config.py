@@ -137,8 +137,7 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
         raise InputError(
-            f"`to={target}` can't express sharing={config.sharing}, layers that share only one of their two parts; "
-            "only models of sharing=all or none can be converted"
+            f"`to={target}` can't express sharing={config.sharing}; only models of sharing=all or none can be converted"
         )
     return config
 
@@ -150,8 +149,7 @@ def check_architecture(
     wanted = {name: getattr(DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
     if not config.type_vocab_size and "type_vocab_size" not in wanted:
         raise InputError(
-            f"`to={target}` can't express type_vocab_size=0 of model_type={config.model_type}: its models have a "
-            "table of segments"
+            f"`to={target}` can't express type_vocab_size=0 of model_type={config.model_type}: its models have segments"
         )
     for name, value in wanted.items():
         if getattr(config, name) != value:

@@ -16,8 +16,8 @@ from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, Q
 from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families import family_named
-from albert_tf.interchange.huggingface_config import CONFIG_FILE as HUGGINGFACE_CONFIG
-from albert_tf.interchange.huggingface_config import config_values, read_config
+from albert_tf.interchange.huggingface import CONFIG_FILE as HUGGINGFACE_CONFIG
+from albert_tf.interchange.huggingface import config_values, read_config
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -176,8 +176,7 @@ def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, ty
     foreign_config.check_architecture(config, "google", _FAMILY.computes(config))
     if config.hidden_act in ("gelu", "gelu_new"):
         raise InputError(
-            f"`to=google` can't express hidden_act={config.hidden_act} of model_type=electra, whose code has "
-            "GELU itself"
+            f"`to=google` can't express hidden_act={config.hidden_act} of model_type=electra, whose code has gelu_erf"
         )
     is_generator = model.has("masked_lm_head") and not model.has("replaced_token_head")
     network = GENERATOR if is_generator else DISCRIMINATOR
@@ -275,8 +274,7 @@ def _find_config(checkpoint, of_electra):
             "name that of the same network on the Hugging Face hub in `albert_config_file`"
         )
     raise InputError(
-        f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; copy the one that the checkpoint was "
-        "made with into it, or name it in `albert_config_file`"
+        f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; copy it there, or name it: `albert_config_file`"
     )
 
 

@@ -11,24 +11,26 @@ import math
 import os
 import shutil
 import tempfile
+import typing
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError, first_line, listed, quote, shorten
 from albert_tf.base.files import name_in_folder, read_json, reading, write_json
+from albert_tf.config import FAMILIES, AlbertConfig
 from albert_tf.finetuning import Classification, Entities
-from albert_tf.finetuning.kinds import OF_TEXT
+from albert_tf.finetuning.kinds import OF_PIECE, OF_TEXT
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.families import family_of
-from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
+from albert_tf.interchange.families import Family, family_named, family_of
 from albert_tf.interchange.huggingface_heads import class_in, find_head
 from albert_tf.interchange.ours import NO_TASK, known_settings
 from albert_tf.interchange.portable_model import NO_PART, Caveat, PortableModel, ReadOptions, Weight, take_weights
 from albert_tf.interchange.sentence_transformers import read_vectors
-from albert_tf.interchange.tokenizers.files import with_tokenizer, write_for_transformers
+from albert_tf.interchange.tokenizers.files import ids_of, with_tokenizer, write_for_transformers
 from albert_tf.interchange.tokenizers.sentencepiece import HUGGINGFACE
 from albert_tf.interchange.tokenizers.settings import read_max_length
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # Files of safetensors, read and written tensor by tensor; the format's own library writes only whole models.
 
@@ -73,9 +75,7 @@ def _opened(path, copy):
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
-        raise InputError(
-            f"reading {path} needs the library safetensors; install it with pip install safetensors"
-        ) from error
+        raise InputError(f"reading {path} needs safetensors; pip install safetensors") from error
     try:
         with safe_open(path if copy is None else copy.name, "numpy") as tensors:
             yield tensors
@@ -107,10 +107,77 @@ def _write_rows(file, values):
         file.write(np.ascontiguousarray(rows[first : first + step], np.dtype("<f4")).data)
 
 
+CONFIG_FILE = "config.json"
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
+# Where a folder that we wrote keeps what albert_tf.load needs.
+OWN_SETTINGS = "albert_tf_settings"
+# Keys that configs of ours alone have.
+_OUR_KEYS = {"sharing", "position_offset", "pooler", "classification_head", "position_initializer"}
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
 # How names of classes end that are pre-trained and no more.
 _WITHOUT_TASK = ("Model", "ForMaskedLM", "ForPreTraining", "ForCausalLM", "ForNextSentencePrediction")
+
+
+def is_published(values: dict[str, typing.Any]) -> bool:
+    """Whether the content of a JSON file is a config of transformers, and not one of ours or of Google's."""
+    is_ours = not _OUR_KEYS.isdisjoint(values)
+    return "transformers_version" in values or "architectures" in values or ("model_type" in values and not is_ours)
+
+
+def find_family(values: dict[str, typing.Any], source: str) -> Family:
+    """Returns the family of a model by its config; errors begin with the source."""
+    name = values.get("model_type")
+    if name is None:
+        raise InputError(
+            f'{source} lacks model_type; write it there, as "model_type": "bert"; {", ".join(FAMILIES)} are known'
+        )
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise InputError(f"{source}: model_type={shorten(name)} can't be converted; {', '.join(FAMILIES)} can")
+    return family_named(name)
+
+
+def read_published_config(config_file: str) -> AlbertConfig:
+    """Returns our config of a model of transformers by its config.json alone."""
+    values = read_json(config_file, "the model config")
+    family = find_family(values, config_file)
+    architectures = values.get("architectures")
+    # Of RoBERTas the encoder by itself has a pooler, and models with heads have none.
+    is_encoder = isinstance(architectures, list) and str(next(iter(architectures), "")).endswith("Model")
+    return read_config(values, family, [f"{family.prefix}pooler.dense.weight"] * is_encoder, config_file)
+
+
+def read_config(
+    values: dict[str, typing.Any], family: Family, found: collections.abc.Container[str], source: str
+) -> AlbertConfig:
+    """Returns our config of theirs; names in `found` tell whether there is a pooler where the config doesn't."""
+    return foreign_config.make_config(family.read_config(values, found, source), source)
+
+
+def config_values(model: PortableModel, config: AlbertConfig, family: Family, class_name: str) -> dict[str, typing.Any]:
+    """Returns their config of a model; `config` is put as the family does, `class_name` without its prefix."""
+    common = {
+        "pad_token_id": max(0, config.position_offset - 1),
+        "bos_token_id": None,
+        "eos_token_id": None,
+        **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+        **foreign_config.own_fields(config),
+    }
+    values = {
+        "architectures": [f"{family.class_prefix}{class_name}"],
+        "model_type": family.name,
+        **family.write_config(config, common),
+    }
+    if class_name in (OF_TEXT.hf_class, OF_PIECE.hf_class):
+        labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
+        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        values["label2id"] = {label: number for number, label in enumerate(labels)}
+    if class_name == OF_TEXT.hf_class:
+        values["problem_type"] = None if model.settings.get("sigmoid") else model.task.kind.hf_problem_type
+    if model.settings:
+        values[OWN_SETTINGS] = model.settings
+    return values
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:

@@ -1,5 +1,6 @@
 """Presets of KerasHub's AlbertBackbone: config.json and model.weights.h5. A backbone has no heads."""
 
+import contextlib
 import functools
 import importlib.metadata
 import math
@@ -77,7 +78,6 @@ _OWN_FIELDS = (
     "initializer_range",
 )
 _OWN_KEY = "albert_tf_config"
-_H5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
@@ -85,9 +85,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     config_file, weights_file = os.path.join(path, CONFIG_FILE), os.path.join(path, WEIGHTS_FILE)
     config = _read_config(read_json(config_file, "the config of the preset"), _own_fields(path), config_file)
     if "://" in path or not tf.io.gfile.exists(weights_file):
-        raise InputError(
-            f"`input_path`: there is no {WEIGHTS_FILE} in {path}; name a preset in a folder of this machine"
-        )
+        raise InputError(f"`input_path`: there is no {WEIGHTS_FILE} in {path}; name a preset of this machine")
     found = _read_weights(weights_file)
     weights, notes = take_weights(NAMING, config, found, weights_file, encoder_prefix="layers/")
     return with_tokenizer(PortableModel(config, weights, notes=notes), path, options, KERAS_HUB)
@@ -129,21 +127,24 @@ def _read_weights(path):
             raise InputError(f"{path}: {name} is in another file, where it is not looked for; fetch the preset again")
         found[usual_name] = Weight(tuple(item.shape or ()), functools.partial(_read_array, path, name))
 
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(visit)  # follows no links, neither inside nor to other files
-    except InputError:
-        raise
-    except _H5_ERRORS as error:
-        raise InputError(f"{path} is damaged: {first_line(error)}; fetch it again") from error
+    with _opened(path) as file:
+        file.visititems(visit)  # follows no links, neither inside nor to other files
     return found
 
 
 def _read_array(path, name):
+    with _opened(path) as file:
+        return np.asarray(file[name][()])
+
+
+@contextlib.contextmanager
+def _opened(path):
     try:
         with h5py.File(path, "r") as file:
-            return np.asarray(file[name][()])
-    except _H5_ERRORS as error:
+            yield file
+    except InputError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
         raise InputError(f"{path} is damaged: {first_line(error)}; fetch it again") from error
 
 
@@ -152,15 +153,13 @@ def write(model: PortableModel, folder: str) -> list[str]:
     foreign_config.check_architecture(model.config, "keras_hub")
     config = foreign_config.with_groups(model.config, "keras_hub")
     if config.hidden_act not in ("gelu", "gelu_new"):
-        raise InputError(
-            f"`to=keras_hub` can't express hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
-        )
+        raise InputError(f"`to=keras_hub` can't express hidden_act={config.hidden_act}: its code has only gelu")
     if config.layer_norm_eps != foreign_config.DEFAULTS.layer_norm_eps:
         raise InputError(f"`to=keras_hub` can't express layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(
-            f"`to=keras_hub` can't express num_hidden_layers={config.num_hidden_layers} in {config.num_hidden_groups} "
-            "groups: there each group has as many layers as any other"
+            f"`to=keras_hub` can't express num_hidden_layers={config.num_hidden_layers} in "
+            f"{config.num_hidden_groups} groups of unequal size"
         )
     if not model.has("encoder/pooler"):
         raise InputError("`to=keras_hub` needs a pooler, which the model of `input_path` does not have")
@@ -173,7 +172,15 @@ def write(model: PortableModel, folder: str) -> list[str]:
     with h5py.File(os.path.join(folder, WEIGHTS_FILE), "w") as file:
         for name, weight in weights.items():
             file.create_dataset(name, data=weight.read())
-    write_json(os.path.join(folder, CONFIG_FILE), _config_values(config))
+    # As Keras serializes a backbone.
+    fields = {theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()}
+    values = {
+        "module": "keras_hub.src.models.albert.albert_backbone",
+        "class_name": "AlbertBackbone",
+        "config": {"name": "albert_backbone", "trainable": True, **fields},
+        "registered_name": "keras_hub>AlbertBackbone",
+    }
+    write_json(os.path.join(folder, CONFIG_FILE), values)
     count = sum(math.prod(weight.shape) for weight in weights.values())
     metadata = {"keras_version": importlib.metadata.version("keras"), "parameter_count": count}
     own = {name: getattr(config, name) for name in _OWN_FIELDS}
@@ -183,17 +190,3 @@ def write(model: PortableModel, folder: str) -> list[str]:
         files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
         notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
     return notes
-
-
-def _config_values(config):
-    """Returns the config of a backbone as Keras serializes it."""
-    return {
-        "module": "keras_hub.src.models.albert.albert_backbone",
-        "class_name": "AlbertBackbone",
-        "config": {
-            "name": "albert_backbone",
-            "trainable": True,
-            **{theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()},
-        },
-        "registered_name": "keras_hub>AlbertBackbone",
-    }

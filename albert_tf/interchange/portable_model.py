@@ -53,8 +53,7 @@ class Weight:
             ) from error
         if not np.isfinite(values).all():
             raise InputError(
-                f"a variable of shape {list(self.shape)} holds NaN or infinity, so training had diverged; it "
-                "isn't converted: use an earlier checkpoint"
+                f"a variable of shape {list(self.shape)} holds NaN or infinity: training diverged; use an earlier one"
             )
         return values
 
@@ -218,8 +217,8 @@ def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> No
             raise InputError(f"{source}: {name} in the config beside it is more than any model has; correct it")
     if config.num_hidden_layers * config.inner_group_num > _MOST_LAYERS:
         raise InputError(
-            f"{source}: {config.num_hidden_layers} layers of {config.inner_group_num} blocks are more than any "
-            "model has; correct num_hidden_layers in the config beside it"
+            f"{source}: {config.num_hidden_layers} layers of {config.inner_group_num} blocks are more than any model "
+            "has; correct num_hidden_layers in the config beside it"
         )
     if max(num_blocks(config)) > num_variables:
         raise InputError(
@@ -245,9 +244,8 @@ def _without_projection(weights, source):
     kernel, bias = (weights[f"{PROJECTION}{end}"].read() for end in ("kernel", "bias"))
     if not np.array_equal(kernel, np.eye(len(kernel), dtype=np.float32)) or bias.any():
         raise InputError(
-            f"{source}: embedding_hidden_mapping_in changes embeddings that have the hidden size already, and "
-            "models of albert_tf have no such layer where embedding_size equals hidden_size; this model can't "
-            "be converted"
+            f"{source}: embedding_hidden_mapping_in changes embeddings that have the hidden size already, which models "
+            "of albert_tf don't; this model can't be converted"
         )
     return {name: weight for name, weight in weights.items() if not name.startswith(PROJECTION)}
 

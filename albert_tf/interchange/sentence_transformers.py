@@ -61,8 +61,7 @@ def _read(folder):
         raise InputError(f"{path} doesn't list modules with their type") from error
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0].get("path"):
         raise InputError(
-            f"{path} lists {shorten(', '.join(kinds))}; only a Transformer in this folder, Pooling and Normalize are "
-            "read"
+            f"{path} lists {shorten(', '.join(kinds))}; only a Transformer here, Pooling and Normalize are read"
         )
     for module in modules:
         _check(module, MODULES_FILE, path)

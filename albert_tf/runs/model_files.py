@@ -12,8 +12,8 @@ from albert_tf.base.files import read_json, write_json
 from albert_tf.base.shipped_files import did_you_mean
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange import huggingface
-from albert_tf.interchange.foreign_folder import CONVERTED_FOLDER, format_of, kept_as_ours
-from albert_tf.interchange.huggingface_config import is_published, read_published_config
+from albert_tf.interchange.conversion import CONVERTED_FOLDER, format_of, kept_as_ours
+from albert_tf.interchange.huggingface import is_published, read_published_config
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.modeling.student import parse_layers, student_config
 from albert_tf.objectives.objective import refuse_entities
@@ -57,7 +57,7 @@ def _with_ours(settings, name, kept, is_to_answer=False):
             f"`{name}={folder}` is a model of {source}, which several machines can't convert at once; convert "
             f"it first, with convert_checkpoint.py --from={source} --to=albert_tf"
         )
-    return settings.changed(**{name: kept_as_ours(folder, source, settings.output_dir, kept, is_to_answer)})
+    return settings.changed(**{name: kept_as_ours(folder, settings.output_dir, kept, is_to_answer)})
 
 
 @contextlib.contextmanager

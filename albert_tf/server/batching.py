@@ -8,8 +8,6 @@ import dataclasses
 import itertools
 import typing
 
-# The options of a server, and the error of a request that it does not answer.
-
 # Of the request line and the headers together.
 MAX_HEAD_BYTES = 16_384
 MAX_HEADERS = 100

@@ -241,8 +241,7 @@ def listen(options: ServerOptions) -> socket.socket:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise InputError(
-            f"can't listen on `host={options.host}` `port={options.port}` ({reason}); is another server there? Choose "
-            "another port"
+            f"can't listen on `host={options.host}` `port={options.port}` ({reason}); choose another port"
         ) from error
     # Its connections get it too. Without, a body waits until the client has acknowledged the head, 40 ms later.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

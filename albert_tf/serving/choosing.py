@@ -16,8 +16,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK, UNK
 
-# Words around a text and what is said of it, and files of them.
-
 TEXT, ANSWER = PLACES = ("{text}", "{answer}")
 
 
@@ -52,8 +50,7 @@ class Template:
         for place in PLACES:
             if words.count(place) != 1:
                 raise InputError(
-                    f"a template must contain {place} once, but {quote(words)} has it {words.count(place)} times; "
-                    "correct it"
+                    f"a template needs {place} once, but {quote(words)} has it {words.count(place)} times; correct it"
                 )
         if len(answers) < 2:
             raise InputError(f"there is nothing to choose from with {len(answers)} answers; give two or more")
@@ -73,8 +70,7 @@ class Template:
         """Raises InputError if a model that reads from left to right would answer before it has seen the text."""
         if self._words.index(ANSWER) < self._words.index(TEXT):
             raise InputError(
-                f"this model reads from left to right, but {quote(self._words)} has {TEXT} after {ANSWER}; put it in "
-                "front"
+                f"this model reads from left to right, but {quote(self._words)} has {TEXT} behind; put it in front"
             )
 
     def fill(self, text: str, label: str) -> Filled:
@@ -123,7 +119,7 @@ def read_template(path: str | os.PathLike) -> tuple[str, dict[str, str]]:
         label, colon, answer = (part.strip() for part in line.partition(":"))
         if not (label and colon and answer):
             raise InputError(
-                f"{path}, line {number}: {quote(line)} is not a label with its answer; write it as positive: 재밌다"
+                f"{path}, line {number}: {quote(line)} is not a label with its answer, as positive: 재밌다"
             )
         if label in answers:
             raise InputError(f"{path}, line {number}: {shorten(label)} appears twice; remove one")
@@ -161,12 +157,6 @@ def best_label(answers: dict[str, dict[str, float]], compare: str) -> str:
     return max(answers, key=lambda label: answers[label][compare])
 
 
-def check_comparison(compare: str) -> None:
-    """Raises InputError if answers can't be compared so."""
-    if compare not in COMPARISONS:
-        raise InputError(f"`compare` must be one of {', '.join(COMPARISONS)}. Received: {compare!r}")
-
-
 def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
     """Raises InputError unless answers can be told apart and each text fits, whichever the answer is.
 
@@ -177,7 +167,13 @@ def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_s
     room = max_seq_length - tokenizer.vocabulary.num_special(1)
     filled = [[template.fill(text, label) for label in template.answers] for text in ["", *texts]]
     ids = tokenizer.encode_ids([each.text for row in filled for each in row])
-    _check_differ(ids[: len(template.answers)].to_list(), list(template.answers.values()))
+    answers, alone = list(template.answers.values()), ids[: len(template.answers)].to_list()
+    for number, of_one in enumerate(alone):
+        if of_one in alone[:number]:  # of which neither would ever be more probable
+            raise InputError(
+                f"the tokenizer reads the answers {quote(answers[alone.index(of_one)])} and {quote(answers[number])} "
+                "as the same pieces; write another one"
+            )
     lengths = np.reshape(ids.row_lengths().numpy(), [1 + len(texts), -1]).max(axis=1)
     examples = " and the examples" if template.num_examples else ""
     if lengths[0] > room:
@@ -206,16 +202,6 @@ def describe_unknown(tokenizer: Tokenizer, template: Template) -> str | None:
     return f"{where} words that the vocabulary can't spell, such as {named}; the model reads {UNK} in place of each"
 
 
-def _check_differ(ids, answers):
-    """Raises InputError if two answers are the same pieces, of which neither would ever be more probable."""
-    for number, (of_one, answer) in enumerate(zip(ids, answers)):
-        if of_one in ids[:number]:
-            raise InputError(
-                f"the tokenizer reads the answers {quote(answers[ids.index(of_one)])} and {quote(answer)} as the same "
-                "pieces; write another one"
-            )
-
-
 def _check_is_spelt(tokenizer, filled, number):
     """Raises InputError if a piece of an answer is the unknown one, which says nothing; the number is of the input."""
     pieces, _ = _cut_answers(tokenizer, filled)
@@ -225,12 +211,10 @@ def _check_is_spelt(tokenizer, filled, number):
             answer = each.text[each.begin : each.end]
             if number < 0:
                 raise InputError(
-                    f"the answer {quote(answer)} has a word that the vocabulary can't spell, so the model can't tell "
-                    "how probable it is; write another one"
+                    f"the answer {quote(answer)} has a word that the vocabulary can't spell; write another one"
                 )
             raise InputError(
-                f"input {number} and the answer {quote(answer)} are one word in the template, which the vocabulary "
-                "can't spell; put a space between their places, or leave it out"
+                f"input {number} and the answer {quote(answer)} are one word that the vocabulary can't spell; part them"
             )
 
 
@@ -274,8 +258,6 @@ def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) ->
     lacking = f"; {not_there:,} have a label that the template lacks" if not_there else ""
     return f"of {total:,} labels right: {shares}; always {label}: {count / total:.1%}{lacking}"
 
-
-# Labelled texts that stand in front of a text, drawn from a training file.
 
 _NAME_COLUMNS = "name your columns with `input_fields` and `label_field`"
 

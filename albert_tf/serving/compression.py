@@ -86,7 +86,8 @@ def pack_weights(model: tf.keras.layers.Layer, weight_type: str) -> list[typing.
     constants = _constants(variables)
     weights = []
     for name, variable in variables.items():
-        is_rounded = weight_type != "float32" and _is_large_matrix(variable)
+        is_large_matrix = variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE
+        is_rounded = weight_type != "float32" and is_large_matrix and variable.dtype.is_floating
         if name in constants:
             values = tf.cast(variable, weight_type) if is_rounded else variable
             _replace(model, name.split("/"), ConstantWeight(values.numpy()))
@@ -100,10 +101,6 @@ def pack_weights(model: tf.keras.layers.Layer, weight_type: str) -> list[typing.
         for attention in model.encoder.attention_layers:
             attention.is_one_product = True  # TensorFlow puts their constants together when it loads the graph
     return weights
-
-
-def _is_large_matrix(variable):
-    return variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE and variable.dtype.is_floating
 
 
 def _constants(variables):

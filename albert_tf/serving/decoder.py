@@ -15,8 +15,6 @@ from albert_tf.base.compilation import compiled_whole
 from albert_tf.base.settings import check_number, check_whole
 from albert_tf.modeling import AlbertForPreTraining
 
-# How tokens are chosen, and how many.
-
 # Below this nothing but the most probable piece has a probability that float32 can hold.
 _LOWEST_TEMPERATURE = 1e-6
 _MOST = 2**31 - 1
@@ -66,11 +64,6 @@ class GenerationOptions:
         return self.top_k == 1 or self.temperature < _LOWEST_TEMPERATURE
 
 
-# Chooses the next token, given the model's logits.
-#
-# One uniform number decides, by the inverse of the distribution function. It is drawn where the batch is made, so
-# that a text's tokens don't depend on what else is computed.
-
 # The logit of what must not come.
 NEVER = -1e30
 
@@ -111,7 +104,11 @@ def penalize(logits: tf.Tensor, is_seen: tf.Tensor, penalty: tf.Tensor) -> tf.Te
 
 
 def choose_pieces(logits: tf.Tensor, draws: tf.Tensor, kind: ChoiceKind, numbers: ChoiceNumbers) -> tf.Tensor:
-    """Returns a token for each row, int32 [B], given logits float32 [B, V] and draws float32 [B], uniform in [0, 1)."""
+    """Returns a token for each row, int32 [B], given logits float32 [B, V] and draws float32 [B], uniform in [0, 1).
+
+    A draw decides by the inverse of the distribution function. It is made where the batch is, so that a text's tokens
+    don't depend on what else is computed.
+    """
     if kind.is_greedy:
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
     ids = None

@@ -65,7 +65,7 @@ class SavedModel(Format):
     extra_folder, needs_tensorflow = "assets.extra", True  # TensorFlow Serving leaves this folder alone
 
     def write(self, folder, trained, weight_type):
-        from albert_tf.serving.writers import write_saved_model
+        from albert_tf.serving.exporting import write_saved_model
 
         return write_saved_model(folder, trained, weight_type)
 
@@ -88,7 +88,7 @@ class LiteRT(Format):
     name, file, weight_types = "litert", "model.tflite", ("float32", "float16", "int8")
 
     def write(self, folder, trained, weight_type):
-        from albert_tf.serving.writers import write_litert
+        from albert_tf.serving.exporting import write_litert
 
         return write_litert(os.path.join(folder, self.file), trained, weight_type)
 
@@ -104,7 +104,7 @@ class ONNX(Format):
     name, file = "onnx", "model.onnx"
 
     def write(self, folder, trained, weight_type):
-        from albert_tf.serving.writers import write_onnx
+        from albert_tf.serving.exporting import write_onnx
 
         return write_onnx(os.path.join(folder, self.file), trained)
 

@@ -138,18 +138,17 @@ def load_finetuned(
     if not tf.io.gfile.exists(folder):
         raise InputError(f"{folder}: there is no such folder{did_you_mean(folder) or '; name the folder of a model'}")
     settings = read_settings(folder)
+    found = f"no fine-tuned model with its {SETTINGS_FILE}"
     if settings is None:
         refuse_trials(folder)
-        _refuse_export(folder)
+        if export := find_export(folder):
+            raise export.format.refusal(export.folder)
+    else:
+        found = f"a run of {settings.get('command', 'another kind')}, not a fine-tuned model"
     kind = None if settings is None else _task_of(settings, folder)
     if kind is None:
-        if settings is None:
-            found = f"no fine-tuned model with its {SETTINGS_FILE}"
-        else:
-            found = f"a run of {settings.get('command', 'another kind')}, not a fine-tuned model"
         raise InputError(
-            f"{folder} holds {found}; name a folder that run_classifier.py, another command that trains or "
-            "albert_tf.fit has written"
+            f"{folder} holds {found}; name a folder that a command that trains or albert_tf.fit has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
     path = os.path.join(folder, SETTINGS_FILE)
@@ -186,7 +185,10 @@ def load_trained(
     objective = _pretrained_objective(settings, config, checkpoint)
     model = objective.make_model(dtype=dtype)
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
-    _check_encoder(model, missing, checkpoint, source)
+    # Heads, and what only they read, other libraries may leave out.
+    lacking = [name for name in missing if name.startswith("encoder/") and not name.startswith(_POOLER)]
+    if lacking:
+        raise InputError(f"{source}: {checkpoint} lacks {lacking[0]}; it does not belong to this model")
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
     learnt = objective.fills_masks, objective.predicts_next
@@ -218,13 +220,6 @@ def _task_of(settings, folder):
     return next((task for task in TASKS.values() if task.__name__ == name), None)
 
 
-def _refuse_export(folder):
-    """Checks that a folder without a run is no export, which nothing but answers can be had of."""
-    found = find_export(folder)
-    if found is not None:
-        raise found.format.refusal(found.folder)
-
-
 def _with_weights(model, checkpoint, source):
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     if not model.reads_pooler:  # models of other libraries have none where none is read
@@ -234,23 +229,13 @@ def _with_weights(model, checkpoint, source):
     return model
 
 
-def _check_encoder(model, missing, checkpoint, source):
-    """Checks that a checkpoint has the encoder; heads, and what only they read, other libraries may leave out."""
-    lacking = [name for name in missing if name.startswith("encoder/") and not name.startswith(_POOLER)]
-    if lacking:
-        raise InputError(f"{source}: {checkpoint} lacks {lacking[0]}; it does not belong to this model")
-
-
 def _tokenizer_of(folder, tokenizer, config):
     path = os.path.join(folder, TOKENIZER_FILE)
     if tokenizer is None:
         tokenizer = load_tokenizer(folder)
-        config.check_vocabulary(tokenizer.vocabulary)
-        return tokenizer
-    if tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
+    elif tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
         raise InputError(
-            f"{tokenizer.vocabulary.source} differs, in its pieces or its settings, from the tokenizer of "
-            f"{path}, which the model was trained with; leave it out"
+            f"{tokenizer.vocabulary.source} is not the tokenizer of {path}, which it was trained with; leave it out"
         )
     config.check_vocabulary(tokenizer.vocabulary)
     return tokenizer

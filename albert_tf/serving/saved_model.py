@@ -18,11 +18,9 @@ from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK, UNK
 
-# Backends whose tokenizer is one of ours, so that they can be asked about pieces and not only for predictions.
-
 
 class TokenizerBackend(Backend):
-    """A backend that can be asked about tokens, too.
+    """A backend whose tokenizer is one of ours, so that it can be asked about tokens, too.
 
     Attributes:
         hidden_size: Of the states.
@@ -111,7 +109,7 @@ class SavedModelBackend(TokenizerBackend, Export):
             raise InputError(f"{folder}: the card has other signatures than the graph; export the model anew")
         if self.answer is not None and not {*self.answer.needs} <= self._outputs_of(self.answer.signature):
             raise InputError(
-                f'{folder}: the card\'s "answer" is {self.answer.name}, which the graph does not give; export it anew'
+                f'{folder}: the card\'s "answer", {self.answer.name}, is not what it gives; export it anew'
             )
         self._extra_folder, self.hidden_size = extra_folder, card["config"]["hidden_size"]
         self.is_causal = card["config"].get("is_causal", False)

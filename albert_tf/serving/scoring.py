@@ -14,13 +14,6 @@ from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
-# The probabilities of tokens to a model, computed in batches of few shapes.
-#
-# An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So
-# what is compiled for a shape serves all texts, and the score of a text does not depend on the texts beside it.
-#
-# python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
-
 # Between a power of two and the next there is one length more, so that at most a third of an input is padding.
 _SHORTEST = 16
 # Of long inputs so many pieces are computed at once, in fewer rows.
@@ -36,9 +29,13 @@ class Query(typing.NamedTuple):
 
 
 class Likelihood:
-    """Computes the logarithms of the probabilities of tokens.
+    """Computes the logarithms of the probabilities of tokens, in batches of few shapes.
 
+    An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So what
+    is compiled for a shape serves all texts, and the score of a text does not depend on the texts beside it.
     `reads_all_states` says that queries have many positions, as those of causal models; else each has one.
+
+    python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
     """
 
     def __init__(
@@ -199,10 +196,7 @@ class Scorer:
     def check_method(self, method: str | None) -> str:
         """Returns one of `METHODS`, the first by default; InputError if there is no such, or nothing is masked."""
         if self.is_causal and method is not None:
-            raise InputError(
-                f"`method={method}` says what is masked, but this model reads from left to right and masks "
-                "nothing; leave it out"
-            )
+            raise InputError(f"`method={method}` says what is masked, but this model masks nothing; leave it out")
         if method not in (None, *METHODS):
             raise InputError(f"`method` must be one of {', '.join(METHODS)}. Received: {method!r}")
         return method or WITHIN_WORD
@@ -255,10 +249,7 @@ def check_scorable(tokenizer: Tokenizer, texts: list[str]) -> None:
     """Raises InputError if a text has a mask or nothing to score: it is empty, or the tokenizer removes all of it."""
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(
-                f"input {number} contains {MASK}, but only whole texts are scored; use fill_mask "
-                "to find what fits there"
-            )
+            raise InputError(f"input {number} contains {MASK}, but only whole texts are scored; use fill_mask")
         # A letter or a number is never removed, so most texts need not be cut to be sure.
         if not any(map(str.isalnum, text)) and not len(tokenizer.encode_ids([text]).flat_values):
             raise InputError(f"input {number} is empty, so there is nothing to score; leave it out")

@@ -14,8 +14,6 @@ from albert_tf.serving.decoder import Decoder, GenerationOptions, Prompts, round
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
 
-# Encodes texts to continue, and decodes their continuations.
-
 # A word that stands behind a text whose end is a space, so that the tokenizer sees the space.
 _PROBE = "가"
 
@@ -166,10 +164,7 @@ class TextGenerator:
 def _check_no_mask(texts):
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(
-                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use "
-                "fill_mask of a masked model"
-            )
+            raise InputError(f"input {number} contains {MASK}, but texts are only continued at their ends; take it out")
 
 
 def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:

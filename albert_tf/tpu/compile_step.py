@@ -152,9 +152,6 @@ def _sentence(error):
     return naming[0] if naming else first_line(error)
 
 
-# Stands for one of many replicas while its program is compiled, where no replicas are there to run it.
-
-
 class ReplicaStrategy(tf.distribute.Strategy):
     """Runs one replica's program; where it would talk to the others, it puts XLA's all-reduce into the program.
 
@@ -190,9 +187,6 @@ class _ReplicaExtended(OneDeviceExtended):
             mode="CrossReplica",
         )
         return total / self._num_replicas if reduce_op == tf.distribute.ReduceOp.MEAN else total
-
-
-# The very steps that `training.train_step` runs, lowered for the TPU compiler.
 
 
 def planned_names() -> list[str]:

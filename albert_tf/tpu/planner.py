@@ -117,8 +117,7 @@ class CompiledSteps:
         except EOFError as error:
             process.join()
             raise InputError(
-                f"the compiler ended (exit code {process.exitcode}); a large step takes up to 16 GB of this machine's "
-                "memory to compile"
+                f"the compiler ended (exit code {process.exitcode}); it needs up to 16 GB of this machine's memory"
             ) from error
         finally:
             process.kill()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import odd_texts
 import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
@@ -23,24 +24,16 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.modeling.kernels.elementwise import gelu_erf
 from albert_tf.serving import exporting
+from albert_tf.serving.exporting import to_litert, trace_for_ids
 from albert_tf.serving.formats import FORMATS, find_export
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.base import TextInputs
-from albert_tf.serving.writers import to_litert, trace_for_ids
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_tokenizers
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_SEQ_LENGTH = 24
-TEXTS = [
-    "좋다",
-    "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
-    "",
-    "   \t ",
-    "한글 한글 ㅋㅋㅋㅋ ㅠㅠ ＡＢＣ １２３ 👩‍🚀 é\u0301 \u200b끝",
-    "\u0000 NUL \ufffd",
-    "[CLS] 영화 [SEP] [MASK]",
-]
+TEXTS = [*odd_texts.TEXTS, "[CLS] 영화 [SEP] [MASK]"]
 PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
 
 
@@ -211,9 +204,7 @@ def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
         albert_tf.load(folder)
     tokenizer.write_text(whole, encoding="utf-8")
     card.write_text(json.dumps({**values, "labels": ["하나", "둘", "셋"]}), encoding="utf-8")
-    with pytest.raises(
-        InputError, match="has 2 labels, and the model card beside it 3; the files are not of one export"
-    ):
+    with pytest.raises(InputError, match="has 2 labels, and the model card beside it 3; export it anew"):
         albert_tf.load(folder)
 
 

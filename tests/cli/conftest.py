@@ -357,11 +357,9 @@ def reviews(tmp_path):
 
 
 @pytest.fixture
-def classifier_flags(reviews, checkpoint, tmp_path):
-    """Flags of a run of three steps."""
+def finetuning_flags(checkpoint, tmp_path):
+    """Flags of a run of three steps, whatever it learns."""
     return {
-        "task_name": "tsv",
-        "data_dir": reviews,
         "init_checkpoint": checkpoint,
         "output_dir": tmp_path / "run",
         "max_seq_length": 32,
@@ -371,6 +369,12 @@ def classifier_flags(reviews, checkpoint, tmp_path):
         "predict_batch_size": 2,
         "learning_rate": 0.01,
     }
+
+
+@pytest.fixture
+def classifier_flags(reviews, finetuning_flags):
+    """Flags of a run of three steps."""
+    return {"task_name": "tsv", "data_dir": reviews, **finetuning_flags}
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Other values of every flag that a command registers, packed into as few runs as go together."""
 
 import dataclasses
-import importlib
 
 from absl import flags
 
-from albert_tf.cli.original_flags import _DEFAULT_ONLY, _WITHOUT_EFFECT
-from albert_tf.cli.settings_flags import define_flags
+from albert_tf.cli.command import _DEFAULT_ONLY, _WITHOUT_EFFECT, define_flags
+from albert_tf.cli.commands import find_command
 
 SMALL_INTEGER, SMALL_NUMBER, SHARE, ANY_TEXT = 2, 0.02, 0.25, "text"
 
@@ -38,7 +37,7 @@ class Case:
 def registered_flags(command: str) -> dict[str, flags.Flag]:
     """Returns the flags that a command defines, by name."""
     before = set(flags.FLAGS)
-    define_flags(importlib.import_module(f"albert_tf.cli.{command}").SETTINGS)
+    define_flags(find_command(command.replace("_", "-")).settings)
     names = sorted(set(flags.FLAGS) - before)
     found = {name: flags.FLAGS[name] for name in names}
     for name in names:

@@ -1,6 +1,7 @@
 """Our own files, damaged: JSON with another value, without it or with it twice; bits of exports: each is a sentence."""
 
 import copy
+import functools
 import itertools
 import json
 import pathlib
@@ -190,3 +191,38 @@ def test_rows_of_metrics_that_are_none_are_passed_over(tmp_path):
         (tmp_path / "metrics.jsonl").write_text(f"{other}\n{json.dumps({**row, 'step': 9})}\n", encoding="utf-8")
         history = HeldOutHistory(read_metrics(str(tmp_path)), "accuracy", 0, 100)
         assert history.best_step in (1, 5, 9) and history.evaluations_since_progress >= 0
+
+
+@pytest.mark.slow
+def test_settings_of_another_type_are_told_with_their_file(classify, assert_refused, tmp_path):
+    classify(do_train=True)
+    path = tmp_path / "run" / "run_settings.json"
+    settings = json.loads(path.read_text())
+    changes = [
+        ("max_seq_length", {}),
+        ("learning_rate", "fast"),
+        ("labels", [1.5, "b"]),
+        ("found_at", {"data_dir": 1.5}),
+        ("train_file", {"sha256": "0", "examples": 3}),
+        ("init_checkpoint", {"path": "a"}),
+        ("init_checkpoint", "a"),
+        ("objective", 3),
+        ("albert_config", {"hidden_dropout_prob": None}),
+        ("command", []),
+    ]
+    for name, value in changes:
+        path.write_text(json.dumps({**settings, name: value}))
+        run = functools.partial(classify, do_eval=True, max_seq_length=None, learning_rate=None, data_dir=None)
+        message = assert_refused(run, tmp_path / "run")
+        told = "data_dir" if name == "found_at" else name
+        assert message.startswith(f"{path}") and f'"{told}"' in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trained", "other"), [("use_float16", "use_bfloat16"), ("use_bfloat16", "use_float16")])
+def test_one_half_precision_stands_in_for_the_other_where_nothing_is_trained(trained, other, classify, tmp_path):
+    assert classify(do_train=True, **{trained: True}).code == 0
+    classify(do_eval=True, **{other: True}).succeeded()
+    continued = classify(do_train=True, **{other: True})
+    assert continued.code == 1
+    assert "holds another run" in continued.errors or "exclude one another" in continued.errors

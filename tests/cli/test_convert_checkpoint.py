@@ -4,7 +4,13 @@ import json
 import os
 
 import pytest
-from runs import read_results
+from runs import read_results, write_model
+from tiny_config import tiny_config
+
+import albert_tf
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.objectives import make_objective
+from albert_tf.training.run_folder.guard import SETTINGS_FILE
 
 
 @pytest.fixture
@@ -21,8 +27,7 @@ def convert(run_script, tmp_path):
     def run(source, target, input_path, **more):
         folder = tmp_path / target / input_path.name
         flags = {"from": source, "to": target, "input_path": input_path, "output_dir": folder, **more}
-        result = run_script("convert_checkpoint.py", **flags)
-        assert (result.code, result.errors) == (0, "")
+        result = run_script("convert_checkpoint.py", **flags).succeeded()
         return folder, result.output
 
     return run
@@ -98,8 +103,7 @@ def test_folder_that_holds_something_is_left_alone(run_script, published, tmp_pa
 def test_pre_training_goes_on_from_what_came_back(convert, pretrain, published, tmp_path, target):
     folder, _ = convert("albert_tf", target, published)
     back, _ = convert(target, "albert_tf", folder)
-    result = pretrain(init_checkpoint=back, albert_config_file=None)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(init_checkpoint=back, albert_config_file=None).succeeded()
     assert ("new, from random weights: masked_lm_head, " in result.output) == (target == "keras_hub")
     assert "not used here" not in result.output
     assert read_results(tmp_path / "run")["global_step"] in (2, 4)
@@ -107,7 +111,7 @@ def test_pre_training_goes_on_from_what_came_back(convert, pretrain, published, 
 
 @pytest.mark.slow
 def test_classifier_goes_to_hugging_face_and_answers_when_it_is_back(convert, run_script, published, reviews, tmp_path):
-    result = run_script(
+    run_script(
         "run_classifier.py",
         task_name="tsv",
         data_dir=reviews,
@@ -117,8 +121,7 @@ def test_classifier_goes_to_hugging_face_and_answers_when_it_is_back(convert, ru
         max_seq_length=32,
         train_step=2,
         train_batch_size=4,
-    )
-    assert (result.code, result.errors) == (0, "")
+    ).succeeded()
     folder, output = convert("albert_tf", "huggingface", tmp_path / "run")
     assert "transformers knows it as AlbertForSequenceClassification\n" in output
     assert json.loads((folder / "config.json").read_text())["id2label"] == {"0": "0", "1": "1"}
@@ -128,3 +131,53 @@ def test_classifier_goes_to_hugging_face_and_answers_when_it_is_back(convert, ru
 
     texts = ["정말 재미있다", "시간이 아깝다"]
     assert albert_tf.load(back).predict(texts) == albert_tf.load(tmp_path / "run").predict(texts)
+
+
+@pytest.fixture
+def published_model(run_script, checkpoint, tmp_path):
+    """The folder of a published model."""
+    result = run_script("convert_checkpoint.py", input_path=checkpoint, output_dir=tmp_path / "model").succeeded()
+    assert result.output.startswith(f"wrote {tmp_path}/model: 0.")
+    return tmp_path / "model"
+
+
+@pytest.mark.slow
+def test_classifier_starts_from_a_published_model_without_any_setting(run_script, published_model, reviews, tmp_path):
+    result = run_script(
+        "run_classifier.py",
+        task_name="tsv",
+        data_dir=reviews,
+        init_checkpoint=published_model,
+        output_dir=tmp_path / "classifier",
+        do_train=True,
+        do_eval=True,
+    ).succeeded()
+    assert "new, from random weights: head; not used here: " in result.output
+    assert "by the lengths of the training texts\n" in result.output
+    # Published, it is asked as before.
+    result = run_script(
+        "convert_checkpoint.py",
+        input_path=tmp_path / "classifier",
+        output_dir=tmp_path / "given",
+        weights_dtype="float32",
+    ).succeeded()
+    texts = ["정말 좋다", "나쁘다"]
+    assert albert_tf.load(tmp_path / "given").predict(texts) == albert_tf.load(tmp_path / "classifier").predict(texts)
+    # On its own, the folder knows what was chosen.
+    run_script("run_classifier.py", output_dir=tmp_path / "classifier", do_train=True, do_eval=True).succeeded()
+
+
+def test_published_model_is_asked_for_what_its_run_has_learnt(sample_tokenizer, tmp_path):
+    for learnt, generates in (
+        ({"objective": "roberta", "train_batch_size": 8}, False),
+        ({"objective": "causal"}, True),
+    ):
+        run = tmp_path / learnt["objective"]
+        config = tiny_config(len(sample_tokenizer), is_causal=generates)
+        model = make_objective(learnt["objective"], config).make_model()
+        write_model(run, model, sample_tokenizer)
+        (run / SETTINGS_FILE).write_text(json.dumps({"command": "run_pretraining", **learnt}))
+        convert_checkpoint("albert_tf", "albert_tf", str(run), str(run / "published_model"))
+        found = albert_tf.load(run / "published_model").abilities
+        assert found == albert_tf.load(run).abilities
+        assert ("generate" in found) == generates

@@ -91,8 +91,7 @@ def quick_to_start(forked, monkeypatch, tmp_path):
 @pytest.mark.usefixtures("small_demo", "quick_to_start")
 def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 10}
-    first = run_script("demo", **flag_values)
-    assert first.code == 0, first.errors
+    first = run_script("demo", **flag_values).finished()
     results = json.loads((tmp_path / "output" / "demo_results.json").read_text())
     assert results["vocab_size"] == AlbertConfig.from_json_file(demo.CONFIG).vocab_size
     assert results["classifier_accuracy_majority"] == 0.5

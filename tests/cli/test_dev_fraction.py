@@ -51,16 +51,14 @@ def test_file_is_read_once_for_its_labels_the_length_both_shares_and_the_answers
 
     monkeypatch.setattr("albert_tf.finetuning.texts.labelled_text.RowFile", counting)
     given = {"do_train": True, "do_eval": True, "dev_fraction": 0.25, "class_weights": "balanced"}
-    result = classify(**given, max_seq_length=None)
-    assert (result.code, result.errors) == (0, "")
+    classify(**given, max_seq_length=None).succeeded()
     assert read == [str(only_training / "train.tsv")]
 
 
 @pytest.mark.slow
 def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only_training, run_script, tmp_path):
     run = tmp_path / "run"
-    result = classify(do_train=True, do_eval=True, do_predict=True, dev_fraction=0.25)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(do_train=True, do_eval=True, do_predict=True, dev_fraction=0.25).succeeded()
     path = only_training / "train.tsv"
     said = f"5 of the 21 examples of {path} are put aside to evaluate on (dev_fraction=0.25)\n"
     assert result.output.count(said) == 1 and "2 labels in the 16 examples of " in result.output

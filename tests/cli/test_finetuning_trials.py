@@ -13,8 +13,7 @@ from albert_tf.training.stability import DivergedError
 @pytest.mark.slow
 def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
     flags_of_trials = {"num_trials": 2, "trials": "learning_rate:1e-3|1e-2", "random_seed": 5, "learning_rate": None}
-    result = classify(do_train=True, do_eval=True, **flags_of_trials)
-    assert result.code == 0, result.errors
+    result = classify(do_train=True, do_eval=True, **flags_of_trials).finished()
     run = tmp_path / "run"
     names = {"rate_0.001_seed_5", "rate_0.001_seed_6", "rate_0.01_seed_5", "rate_0.01_seed_6"}
     assert {path.name for path in run.iterdir()} == names | {"trials.json", "trials.journal", "eval_results.json"}
@@ -47,8 +46,7 @@ def test_rate_at_which_training_diverges_is_left_out(classify, tmp_path, monkeyp
 
     monkeypatch.setattr(TrainingRun, "train", diverging)
     flags = {"do_train": True, "do_eval": True, "num_trials": 2, "learning_rate": None}
-    result = classify(**flags, trials="learning_rate:0.5|1e-3")
-    assert (result.code, result.errors) == (0, "")
+    result = classify(**flags, trials="learning_rate:0.5|1e-3").succeeded()
     assert result.output.count("\nwarning: learning_rate=0.5 is left out: the loss was not finite\n") == 1
     trials = json.loads((tmp_path / "run" / "trials.json").read_text())["trials"]
     assert {trial["learning_rate"] for trial in trials} == {1e-3}

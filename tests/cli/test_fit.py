@@ -47,13 +47,11 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeyp
         "do_eval": True,
         "output_dir": tmp_path / "commanded",
     }
-    result = run_script("run_classifier.py", **flags)
-    assert (result.code, result.errors) == (0, "")
+    run_script("run_classifier.py", **flags).succeeded()
     for name, value in weights_of(tmp_path / "commanded").items():
         np.testing.assert_array_equal(weights_of(run)[name], value, err_msg=name)
     # A command goes on with it, and knows where the data are.
-    result = run_script("run_classifier.py", do_eval=True, output_dir=run)
-    assert (result.code, result.errors) == (0, "")
+    run_script("run_classifier.py", do_eval=True, output_dir=run).succeeded()
     # The same call finds the run finished; other examples are refused, and nothing of the run is lost.
     before = {path: path.read_bytes() for path in run.rglob("*.index")}
     again = albert_tf.fit(TEXTS, labels, model=model, output_dir=run, num_train_epochs=3)

@@ -45,8 +45,7 @@ def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(cla
     theirs = write_theirs(family)
     (theirs / "README.md").write_text("---\nlicense: cc-by-sa-4.0\n---\n")
     flags = {"init_checkpoint": theirs, "do_train": True, "do_eval": True}
-    result = classify(**flags)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(**flags).succeeded()
     run = tmp_path / "run"
     assert f"wrote {run}/converted_model" in result.output
     assert json.loads((run / "albert_config.json").read_text())["model_type"] == family
@@ -111,7 +110,6 @@ def test_vocabulary_of_transformers_is_read_as_the_model_beside_it_does(
         train_batch_size=4,
         num_train_steps=1,
         num_warmup_steps=0,
-    )
-    assert result.code == 0, result.errors
+    ).finished()
     assert "new, from random weights: sentence_order_head\n" in result.output
     assert "the vocabulary is not" not in result.output

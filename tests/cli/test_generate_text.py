@@ -27,8 +27,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     model = albert_tf.load(causal_checkpoint)
     with pytest.warns(UserWarning, match="some inputs hold words that the vocabulary can't spell, such as a"):
         expected = model.generate(TEXTS, **SETTINGS)
-    result = run_script("generate-text", **file_flags)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("generate-text", **file_flags).succeeded()
     assert f"\nwrote {file_flags['output_file']}: 4 lines; " in result.output
     assert (
         "warning: 1 input with words that the vocabulary can't spell, which the model reads as [UNK]" in result.output
@@ -42,8 +41,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     assert result.code == 1 and "long.jsonl, line 2: has 200 pieces, which with [CLS] leave no room" in result.errors
     assert result.errors.endswith("; or pass --on_bad_row=skip\n")
     assert not flags["output_file"].exists()
-    result = run_script("generate-text", **{**flags, "on_bad_row": "skip", "max_pieces": 200})
-    assert result.code == 0, result.errors
+    result = run_script("generate-text", **{**flags, "on_bad_row": "skip", "max_pieces": 200}).finished()
     first, second = map(json.loads, flags["output_file"].read_text().splitlines())
     assert first["text"].startswith("오늘은") and "leave no room" in second["error"]
     is_short = first["stopped_by"] == "positions"
@@ -51,8 +49,9 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
 
 
 def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
-    result = run_script("generate-text", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script(
+        "generate-text", "--text=오늘은", "--text=내일", model_dir=causal_checkpoint, max_pieces=4
+    ).succeeded()
     first, second = result.output.splitlines()
     assert first.startswith("오늘은") and second.startswith("내일")
     model = albert_tf.load(causal_checkpoint)
@@ -70,7 +69,7 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"output_file": ""}, "--output_file is missing; see --help"),
         (
             {"text": "오늘은"},
-            "--input_file can't be used with --text, whose continuations are printed; leave one of them out",
+            "--input_file can't be used with --text, whose continuations are printed; leave one out",
         ),
         ({"temperature": -1}, "--temperature must be a number from 0 to 100. Received: -1.0"),
         (

@@ -36,11 +36,11 @@ def test_overview_needs_no_tensorflow():
 @pytest.mark.parametrize("name", ["run-classifier", "run_classifier", "run_classifier.py"])
 def test_stage_is_run_with_what_follows_it(name, monkeypatch):
     seen = []
-    module = types.SimpleNamespace(run=lambda: seen.append(list(sys.argv)))
+    module = types.SimpleNamespace(run_classifier=lambda: seen.append(list(sys.argv)))
     monkeypatch.setattr(importlib, "import_module", lambda path: seen.append(path) or module)
     monkeypatch.setattr(sys, "argv", ["albert-tf", name, "--do_train", "--data_dir=x"])
     main.run()
-    assert seen == ["albert_tf.cli.run_classifier", ["albert-tf run-classifier", "--do_train", "--data_dir=x"]]
+    assert seen == ["albert_tf.cli.training", ["albert-tf run-classifier", "--do_train", "--data_dir=x"]]
 
 
 @pytest.mark.parametrize(

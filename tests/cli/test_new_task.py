@@ -45,8 +45,7 @@ def trained(tmp_path, sample_tokenizer, run_script, quick_to_trace):
     (tmp_path / "run_urgency.py").write_text(textwrap.dedent(COMMAND), encoding="utf-8")
     sizes = {"num_train_steps": 2, "train_batch_size": 8, "max_seq_length": 8, "dev_fraction": 0.25}
     places = {"lines": tmp_path / "lines.txt", "init_checkpoint": model, "output_dir": tmp_path / "run"}
-    result = run_script(str(tmp_path / "run_urgency.py"), do_train=True, do_eval=True, word="now", **sizes, **places)
-    assert (result.code, result.errors) == (0, "")
+    run_script(str(tmp_path / "run_urgency.py"), do_train=True, do_eval=True, word="now", **sizes, **places).succeeded()
     return tmp_path / "run"
 
 
@@ -96,7 +95,7 @@ def test_its_model_is_exported_served_and_shown(trained, tmp_path):
         assert [row["label"] for row in rows] == [each["label"] for each in expected]
         assert open_export(folder).card["task"] == "Urgency"
     pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playground]'")
-    from albert_tf.serving.playground import build_page
+    from albert_tf.cli.playground import build_page
 
     assert build_page(model, "").fn(texts[0])[1] == expected[0]
 

@@ -23,8 +23,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     output = tmp_path / "predictions.jsonl"
     flags = {"model_dir": tmp_path / "run", "input_file": tmp_path / "in.txt", "output_file": output}
 
-    result = run_script("predict", **flags)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("predict", **flags).succeeded()
     assert f"\nwrote {output}: {len(texts)} lines; " in result.output
     found = [json.loads(line) for line in output.read_text().splitlines()]
     assert [answer["label"] for answer in found] == [row["prediction"] for row in expected]

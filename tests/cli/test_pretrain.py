@@ -49,26 +49,24 @@ def test_pretrain_trains_what_the_commands_train(pretrain, vocabulary, config_fi
     corpus.write_text("\n\n".join(TEXTS) + "\n", encoding="utf-8")
     data, run = tmp_path / "data", tmp_path / "commanded"
     lengths = {"max_seq_length": TINY["max_seq_length"]}
-    built = run_script(
+    run_script(
         "create_pretraining_data.py",
         input_file=corpus,
         output_file=data / "train.tfrecord",
         vocab_file=pathlib.Path(vocabulary) / "vocab.txt",
         held_out_fraction=0.3,
         **lengths,
-    )
-    assert (built.code, built.errors) == (0, "")
+    ).succeeded()
     assert (data / "train.tfrecord").read_bytes() == (tmp_path / "run" / "data" / "train.tfrecord").read_bytes()
     flags = {name: value for name, value in TINY.items() if name not in lengths}
-    trained = run_script(
+    run_script(
         "run_pretraining.py",
         input_file=data / "train.tfrecord",
         albert_config_file=config_file,
         output_dir=run,
         do_eval=True,
         **flags,
-    )
-    assert (trained.code, trained.errors) == (0, "")
+    ).succeeded()
     for name, value in weights_of(run).items():
         np.testing.assert_array_equal(weights_of(tmp_path / "run")[name], value, err_msg=name)
     # The same call finds all of it finished, and a command evaluates it.
@@ -84,8 +82,7 @@ def test_pretrain_trains_what_the_commands_train(pretrain, vocabulary, config_fi
         with pytest.raises(InputError, match=message):
             pretrain(**changes)
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.index")} == before
-    evaluated = run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True)
-    assert (evaluated.code, evaluated.errors) == (0, "")
+    run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True).succeeded()
     # Shards are taken as they are, by the same seed to the same weights.
     pretrain(data, output_dir=tmp_path / "again")
     for name, value in weights_of(run).items():

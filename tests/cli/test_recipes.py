@@ -7,7 +7,7 @@ import re
 import pytest
 from absl import flags
 
-from albert_tf.cli.settings_flags import define_flags, settings_from_flags
+from albert_tf.cli.command import define_flags, settings_from_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
@@ -31,7 +31,7 @@ def values_of(run_script, monkeypatch):
             read_values.update(vars(found))
             read_values["schedule"] = found.with_steps(found.num_train_steps, "num_train_steps").make_schedule()
 
-        monkeypatch.setattr("albert_tf.cli.app.run", read_without_work)
+        monkeypatch.setattr("albert_tf.cli.command.run", read_without_work)
         assert run_script(script).code == 0
         return read_values
 

@@ -30,8 +30,7 @@ def probabilities_of(folder, texts, tokenizer, num_labels):
 @pytest.mark.usefixtures("as_users_run")
 def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, sample_tokenizer, contents):
     run = tmp_path / "run"
-    result = classify(do_train=True, do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(do_train=True, do_eval=True, do_predict=True).succeeded()
     assert "new, from random weights: head; not used here: " in result.output
     assert f"wrote 5 predictions of test.tsv to {run}/predictions.tsv\n" in result.output
 
@@ -93,8 +92,7 @@ def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
     ],
 )
 def test_run_that_may_end_early_is_evaluated_often(classify, without_training, flag_values, expected):
-    result = classify(do_train=True, do_eval=True, train_step=60, **flag_values)
-    assert result.code == 0, result.errors
+    result = classify(do_train=True, do_eval=True, train_step=60, **flag_values).finished()
     assert without_training[0].settings.eval_every_steps == expected
     assert ("\n--eval_every_steps=3, for --early_stopping\n" in result.output) == (expected == 3)
 
@@ -102,8 +100,9 @@ def test_run_that_may_end_early_is_evaluated_often(classify, without_training, f
 @pytest.mark.slow
 def test_training_of_a_few_labels_ends_early(classify, tmp_path):
     # A rate this high only makes it worse.
-    result = classify(do_train=True, do_eval=True, early_stopping=2, train_step=40, learning_rate=1.0, warmup_step=0)
-    assert result.code == 0, result.errors
+    result = classify(
+        do_train=True, do_eval=True, early_stopping=2, train_step=40, learning_rate=1.0, warmup_step=0
+    ).finished()
     assert "ended early at step " in result.output
 
 
@@ -148,8 +147,7 @@ def test_head_may_learn_at_a_rate_of_its_own(classify, without_training):
 
 @pytest.mark.slow
 def test_labels_may_be_measured_otherwise_and_weighted(classify, reviews, tmp_path, contents):
-    result = classify(do_train=True, do_eval=True, metrics="macro_f1,matthews", class_weights="balanced")
-    assert result.code == 0
+    classify(do_train=True, do_eval=True, metrics="macro_f1,matthews", class_weights="balanced").finished()
     assert {"macro_f1", "matthews", "accuracy"} <= read_results(tmp_path / "run").keys()
     settings = json.loads(contents(tmp_path / "run")["run_settings.json"])
     assert settings["metrics"] == ["macro_f1", "matthews"] and settings["class_weights"] == ["balanced"]
@@ -192,8 +190,7 @@ def test_labels_that_nobody_named_may_be_left_out(classify, reviews, without_tra
     path = reviews / "train.tsv"
     path.write_text(path.read_text() + "99\t그저 그렇다\t2\n")
     flag_values = {"labels": "0,1", "on_bad_row": "skip", "class_weights": "balanced"}
-    result = classify(do_train=True, **flag_values)
-    assert result.code == 0, result.errors
+    result = classify(do_train=True, **flag_values).finished()
     assert f"warning: 1 row left out; the first: {path}, line 14: label '2' is not in the list 0, 1" in result.output
     assert f"\n2 labels in the 12 examples of {path}: " in result.output
 

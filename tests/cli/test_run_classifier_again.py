@@ -1,4 +1,4 @@
-"""run_classifier.py on a folder that holds a run: what it takes from there, what it refuses, and where results go."""
+"""run_classifier.py on a folder that holds a run, and with texts of any number of labels."""
 
 import json
 import re
@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 from runs import assert_same_variables, read_results, read_rows
+
+import albert_tf
 
 
 @pytest.fixture
@@ -97,8 +99,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
     whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
     for path in (tmp_path / "run").glob("model.ckpt-3.*"):
         path.unlink()
-    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True).succeeded()
     assert "\ncontinuing from step 2: steps 2 to 3: batch 4, " in result.output
     assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
     assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
@@ -109,8 +110,7 @@ def test_command_that_names_the_config_can_be_repeated(
     classify, config_file, tiny_config, write_config, without_training, assert_refused, tmp_path
 ):
     for _ in range(2):
-        result = classify(do_train=True, albert_config_file=config_file)
-        assert (result.code, result.errors) == (0, "")
+        classify(do_train=True, albert_config_file=config_file).succeeded()
     assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.2
     other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
     message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
@@ -145,10 +145,9 @@ def test_model_with_a_random_head_is_not_used(classify, checkpoint, assert_refus
 
 @pytest.mark.slow
 def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_script, reviews, finished, tmp_path):
-    result = run_script(
+    run_script(
         "run_classifier.py", output_dir=tmp_path / "used", init_checkpoint=finished, do_predict=True, do_eval=True
-    )
-    assert (result.code, result.errors) == (0, "")
+    ).succeeded()
     assert read_rows(tmp_path / "used" / "predictions.tsv") == read_rows(finished / "predictions.tsv")
 
 
@@ -157,8 +156,7 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     before = contents(finished)
     flip_labels(reviews / "dev.tsv")
     (reviews / "test.tsv").write_text("document\n재미있다\n")
-    result = classify_only(do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = classify_only(do_eval=True, do_predict=True).succeeded()
     after = contents(finished)
     assert {name: after[name] for name in before} == before, "nothing of the run has changed"
     plot, errors, results, predictions = sorted(after.keys() - before.keys())
@@ -196,8 +194,7 @@ def test_data_that_were_not_there_while_training_become_the_runs_own(classify, c
     assert classify(do_train=True).code == 0
     for name, text in (("first", dev), ("second", dev + dev.splitlines()[1] + "\n"), ("first", dev)):
         (reviews / "dev.tsv").write_text(text)
-        result = classify(do_eval=True)
-        assert result.code == 0
+        result = classify(do_eval=True).finished()
         assert ("eval_results-dev-" in result.output) == (name == "second")
     assert read_results(tmp_path / "run")["num_examples"] == 7
 
@@ -223,6 +220,65 @@ def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refu
 def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, finished, reviews, tmp_path):
     text = (reviews / "train.tsv").read_text()
     (reviews / "train.tsv").write_text(text + "99\t그저 그렇다\t2\n")
-    result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other")
-    assert result.code == 0, result.errors
+    result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other").finished()
     assert "; of another task there, so from random weights here: head\n" in result.output
+
+
+@pytest.fixture
+def topics(reviews):
+    """The sample's reviews with made-up label sets, one of them empty."""
+    sets = ("film,good", "", "good", "film")
+    for name in ("train", "dev", "test"):
+        header, *lines = (reviews / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+        column = header.split("\t").index("label")
+        rows = [line.split("\t") for line in lines]
+        for number, row in enumerate(rows):
+            row[column] = sets[number % 4]
+        (reviews / f"{name}.tsv").write_text("\n".join([header, *map("\t".join, rows)]) + "\n", encoding="utf-8")
+    return reviews
+
+
+@pytest.mark.slow
+def test_label_sets_are_learnt_decided_by_thresholds_and_predicted(classify, topics, tmp_path):
+    flags = {"multi_label": True, "do_eval": True, "do_predict": True}
+    classify(do_train=True, **flags).succeeded()
+    run = tmp_path / "run"
+    results, rows = read_results(run), read_rows(run / "predictions.tsv")
+    assert list(results)[2:6] == ["blind_micro_f1", "linear_micro_f1", "micro_f1", "macro_f1"]
+    thresholds = json.loads((run / "thresholds.json").read_text())
+    assert list(thresholds) == ["film", "good"]
+
+    # The folder knows labels and thresholds: the same is predicted in Python, and by a command that trains nothing.
+    predictions = albert_tf.load(run).predict([row["text"] for row in rows])
+    assert [",".join(each["labels"]) for each in predictions] == [row["prediction"] for row in rows]
+    for each in predictions:
+        given = [label for label, share in each["probabilities"].items() if share >= thresholds[label]]
+        assert each["labels"] == given
+    before = {name: (run / name).read_bytes() for name in ("predictions.tsv", "eval_results.json", "thresholds.json")}
+    for name in ("predictions.tsv", "eval_results.json"):
+        (run / name).unlink()
+    assert classify(init_checkpoint=None, task_name=None, **{**flags, "multi_label": None}).code == 0
+    assert {name: (run / name).read_bytes() for name in before} == before
+
+    # Other data are judged by the run's thresholds.
+    (topics / "dev.tsv").write_bytes((topics / "test.tsv").read_bytes())
+    assert classify(init_checkpoint=None, do_eval=True).code == 0
+    assert (run / "thresholds.json").read_bytes() == before["thresholds.json"]
+    assert classify(init_checkpoint=None, do_train=True, multi_label=False).code == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"regression": True},
+            "--regression is for texts with one label each, and can't be used with --multi_label",
+        ),
+        ({"class_weights": "balanced"}, "--class_weights is for texts with one label each"),
+        ({"metrics": "accuracy"}, "--metrics=accuracy is not a metric of --multi_label: micro_f1, macro_f1"),
+        ({"label_separator": ""}, "--label_separator must be one or more characters"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(classify, topics, changes, message):
+    result = classify(do_train=True, multi_label=True, **changes)
+    assert result.code == 1 and message in result.errors

@@ -30,8 +30,7 @@ def unlabelled(reviews, tmp_path):
 def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teacher, unlabelled, tmp_path):
     taught = {"teacher": teacher, "unlabelled_file": unlabelled, "teacher_weight": 1.0}
     flags = {**taught, "do_train": True, "do_eval": True, "labels": "0,1", "save_checkpoints_steps": 1}
-    result = classify(**flags)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(**flags).succeeded()
     assert "5 texts of " in result.output and "are added to the training" in result.output
     assert "are also in" not in result.output
     results = read_results(tmp_path / "run")

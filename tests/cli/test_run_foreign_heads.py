@@ -95,12 +95,10 @@ def test_teacher_is_told_beside_and_the_run_goes_on_as_if_never_stopped(
     learn, tmp_path, case, unlabelled, measure, num_texts
 ):
     script, files = case(tmp_path)
-    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1)
-    assert (result.code, result.errors) == (0, "")
+    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1).succeeded()
     flags = {**files, "teacher": tmp_path / "teacher", "unlabelled_file": tmp_path / unlabelled}
     flags |= {"num_train_steps": 3, "save_checkpoints_steps": 1}
-    result = learn(script, **flags, do_eval=True)
-    assert (result.code, result.errors) == (0, "")
+    result = learn(script, **flags, do_eval=True).succeeded()
     assert f"{num_texts} texts of {tmp_path / unlabelled} are added to the training" in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: {measure} {results[f'teacher_{measure}']:.4f}\n" in result.output
@@ -140,8 +138,7 @@ def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
 )
 def test_teacher_reads_what_the_task_reads(learn, write_theirs, tmp_path, case, head, labels, measure):
     script, files = case(tmp_path)
-    result = learn(script, **files, teacher=write_theirs(head, labels), do_eval=True)
-    assert result.code == 0, result.errors
+    result = learn(script, **files, teacher=write_theirs(head, labels), do_eval=True).finished()
     assert "nothing tells what it reads, so it is given what this task reads" in result.output
     assert f"teacher_{measure}" in read_results(tmp_path / "run")
 
@@ -198,6 +195,5 @@ def test_model_is_evaluated_with_the_head_that_it_has(learn, write_theirs, tmp_p
     """Trained, a model as small as this one would get a head that reads more."""
     script, files = case(tmp_path)
     theirs = write_theirs(head, labels)
-    result = learn(script, **files, init_checkpoint=theirs, do_train=False, do_eval=True)
-    assert result.code == 0, result.errors
+    learn(script, **files, init_checkpoint=theirs, do_train=False, do_eval=True).finished()
     assert measure in read_results(tmp_path / "run")

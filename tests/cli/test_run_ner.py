@@ -32,8 +32,7 @@ def tag(run_script, checkpoint, tmp_path):
 
 @pytest.mark.slow
 def test_entities_are_learnt_measured_and_predicted(tag, run_script, tmp_path):
-    result = tag(do_train=True, do_eval=True, do_predict=True)
-    assert result.code == 0, result.errors
+    result = tag(do_train=True, do_eval=True, do_predict=True).finished()
     assert "3 sentences in " in result.output and "with 4 entities of 2 types" in result.output
     results = read_results(tmp_path / "run")
     assert {"entity_f1", "entity_precision", "entity_recall", "tag_accuracy", "tag_loss"} <= results.keys()
@@ -65,8 +64,7 @@ def test_repeated_command_changes_no_result(tag, run_script, tmp_path, contents)
     run, results = tmp_path / "run", ("best_checkpoint.json", "eval_results.json", "predictions.jsonl", "metrics.jsonl")
     # The first of equals is best: a run that finds no entity tells whether that is remembered.
     flags = {"learning_rate": 1e-6, "train_step": 4, **again}
-    first = tag(**flags)
-    assert first.code == 0, first.errors
+    first = tag(**flags).finished()
     assert json.loads((run / "best_checkpoint.json").read_text())["step"] == 1
     before = {name: contents(run)[name] for name in results}
     lines = re.findall(r"^held-out at step .*", first.output, re.M)

@@ -21,8 +21,7 @@ METRICS = {"loss", "masked_lm_loss", "sentence_order_loss", "masked_lm_accuracy"
 @pytest.mark.usefixtures("as_users_run")
 def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents):
     run = tmp_path / "run"
-    result = pretrain()
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain().succeeded()
     assert "training from random weights\n" in result.output
     assert re.search(r"^held-out at step 0: loss [\d.]+ masked_lm_loss", result.output, re.MULTILINE)
     assert re.search(r"^step 4/4 loss [\d.]+ .* ETA 0 s$", result.output, re.MULTILINE)
@@ -85,8 +84,7 @@ def test_command_of_the_original_is_accepted(
         num_train_steps=125000,
         num_warmup_steps=3125,
         save_checkpoints_steps=5000,
-    )
-    assert (result.code, result.errors) == (0, "")
+    ).succeeded()
     assert "warning: no evaluation: no held-out shards" in result.output
     (run,) = without_training
     assert type(run.optimizer).__name__ == "Lamb"
@@ -215,8 +213,7 @@ def checkpoint_of_another_vocabulary(sample_tokenizer, tiny_config, tmp_path):
 
 def test_vocabulary_of_the_shards_is_gone_on_with(pretrain, without_training, checkpoint_of_another_vocabulary):
     other = checkpoint_of_another_vocabulary
-    result = pretrain(init_checkpoint=other, albert_config_file=None, do_eval=False)
-    assert result.code == 0
+    result = pretrain(init_checkpoint=other, albert_config_file=None, do_eval=False).finished()
     assert f"the vocabulary is not the one of {other}/tokenizer.json: of 4,000 pieces " in result.output
     (before,) = CheckpointReader(f"{other}/model.ckpt-0").read(["model/encoder/embeddings/word_embeddings"]).values()
     after = without_training[0].weights["encoder/embeddings/word_embeddings"]

@@ -26,8 +26,7 @@ def with_teacher(checkpoint, config_file):
 def trained(pretrain, with_teacher, folder_of_run):
     """The folder of a run, evaluated; not to be changed."""
     if not folder_of_run.exists():
-        result = pretrain(**with_teacher, output_dir=folder_of_run)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**with_teacher, output_dir=folder_of_run).succeeded()
         assert "unigram entropy" not in result.output  # no loss of it can be compared with that
     return folder_of_run
 
@@ -66,8 +65,7 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
 
 def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, with_teacher, tmp_path):
     flags = {**with_teacher, "albert_config_file": None, "student_layers": "0", "distillation": "logits"}
-    result = pretrain(**flags)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(**flags).succeeded()
     assert "beginning with layers 0 of " in result.output and "training from random weights" not in result.output
     assert "a masked_lm_loss that needs no context" in result.output
     results = read_results(tmp_path / "run")
@@ -75,8 +73,7 @@ def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, wit
     assert results["loss"] == pytest.approx(sum(results[name] * factor for name, factor in losses.items()), rel=1e-6)
     assert results["logit_loss"] < 0.1 and results["agreement"] > 0.5  # it began as its teacher
     assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
-    result = classify(do_train=True, init_checkpoint=tmp_path / "run", output_dir=tmp_path / "classifier")
-    assert (result.code, result.errors) == (0, "")
+    result = classify(do_train=True, init_checkpoint=tmp_path / "run", output_dir=tmp_path / "classifier").succeeded()
 
 
 def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
@@ -85,8 +82,7 @@ def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
     config = write_config(tiny_config.replace(hidden_size=8))
     flags = {**with_teacher, "albert_config_file": config, "distillation": "layers"}
     whole, run = tmp_path / "whole", tmp_path / "run"
-    result = pretrain(**flags, output_dir=whole)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(**flags, output_dir=whole).succeeded()
     assert read_results(whole).keys() == {"global_step", "loss", "attention_loss", "hidden_state_loss"}
     assert "projection/kernel" in variables_in(whole / "model.ckpt-4")
     assert not (whole / "projection").exists()

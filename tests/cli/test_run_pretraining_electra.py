@@ -1,4 +1,4 @@
-"""Replaced tokens from shards to a discriminator and the generator beside it."""
+"""Replaced tokens from shards to a discriminator and the generator beside it, and a DeBERTa to labels and exports."""
 
 import shutil
 
@@ -47,8 +47,7 @@ def train_once(pretrain, on_sentences, folder_of_run):
     def train(is_disentangled):
         run = folder_of_run.with_name("disentangled" if is_disentangled else "shared")
         if not run.exists():
-            result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run)
-            assert (result.code, result.errors) == (0, "")
+            result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run).succeeded()
             assert f"wrote the generator to {run}/generator\n" in result.output
             assert "of a rule that reads no text" not in result.output
         return run
@@ -104,12 +103,10 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
 def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     pretrain, classify, on_sentences, trained, tmp_path
 ):
-    result = pretrain(**on_sentences, init_checkpoint=trained)
-    assert result.code == 0
+    result = pretrain(**on_sentences, init_checkpoint=trained).finished()
     assert "initial checkpoint: loaded 21 variables of the generator\n" in result.output
     flags = {**on_sentences, "init_checkpoint": trained, "output_dir": tmp_path / "other"}
-    result = pretrain(**{**flags, "generator_size": 1.0})
-    assert result.code == 0
+    result = pretrain(**{**flags, "generator_size": 1.0}).finished()
     assert "the generator in it has another size or lacks a part, and so begins at random\n" in result.output
     published = shutil.copytree(trained, tmp_path / "published", ignore=shutil.ignore_patterns("*.ckpt-*", "check*"))
     (published / "run_settings.json").unlink()
@@ -118,8 +115,9 @@ def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     flags |= {"init_checkpoint": published, "output_dir": tmp_path / "evaluated", "do_train": False}
     result = pretrain(**flags)
     assert result.code == 1 and "lacks generator/" in result.errors and "can't be used untrained" in result.errors
-    result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
-    assert (result.code, result.errors) == (0, "")
+    result = classify(
+        do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier"
+    ).succeeded()
     assert "not used here: replaced_token_head" in result.output
 
 
@@ -149,8 +147,7 @@ def test_embeddings_are_disentangled_and_shared_again(pretrain, on_sentences, tr
     still = {**on_sentences, "num_train_steps": 1, "num_warmup_steps": 0, "freeze": "encoder/", "do_eval": False}
 
     def begin(name, **flags):
-        result = pretrain(**still, **flags, output_dir=tmp_path / name)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**still, **flags, output_dir=tmp_path / name).succeeded()
         return result, tmp_path / name / "model.ckpt-1"
 
     result, checkpoint = begin("apart", init_checkpoint=trained, disentangled_embeddings=True)
@@ -186,8 +183,7 @@ def test_generator_never_reads_the_embeddings_of_another(pretrain, on_sentences,
 
 def test_both_disentangled_embeddings_begin_with_counts(pretrain, on_sentences, tmp_path):
     flags = {"num_train_steps": 1, "num_warmup_steps": 0, "freeze": "embeddings", "do_eval": False}
-    result = pretrain(**on_sentences, **flags, disentangled_embeddings=True, word_embeddings="cooccurrence")
-    assert (result.code, result.errors) == (0, "")
+    pretrain(**on_sentences, **flags, disentangled_embeddings=True, word_embeddings="cooccurrence").succeeded()
     found = variables_in(tmp_path / "run" / "model.ckpt-1")
     table = "encoder/embeddings/word_embeddings"
     np.testing.assert_array_equal(found[f"model/{table}"], found[f"generator/{table}"])
@@ -201,3 +197,53 @@ def test_model_that_is_its_own_generator_fills_masks(pretrain, on_sentences, tmp
     assert pretrain(**{**flags, "generator_size": None}).code == 0
     assert not (tmp_path / "run" / "generator").exists()
     assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
+
+
+@pytest.fixture(scope="module")
+def deberta_file(tiny_config, write_config):
+    """Path of the config of a tiny DeBERTa."""
+    return write_config(
+        tiny_config.replace(
+            relative_attention="p2c|c2p",
+            position_buckets=8,
+            norm_rel_ebd="layer_norm",
+            position_biased_input=False,
+            type_vocab_size=0,
+            pooler=False,
+            classification_head="dense_gelu",
+            hidden_dropout_prob=0.1,
+        )
+    )
+
+
+@pytest.fixture
+def deberta_flags(build_shards, deberta_file):
+    """Flags that say so."""
+    folder = build_shards(32, 5, packing="full_sentences")
+    return {"input_file": folder / "train.tfrecord", "albert_config_file": deberta_file}
+
+
+@pytest.mark.parametrize("objective", [{"objective": "roberta"}, {"objective": "electra", "generator_size": 0.5}])
+def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
+    pretrain, deberta_flags, classify, run_script, tmp_path, objective
+):
+    run = tmp_path / "whole"
+    pretrain(**deberta_flags, **objective, output_dir=run).succeeded()
+    stopped = stopped_copy(run, tmp_path / "run", 4)
+    assert pretrain(**deberta_flags, **objective).code == 0
+    assert_same_run(stopped, run, 4)
+    trained, exported, texts = tmp_path / "classifier", tmp_path / "exported", ["정말 재미있는 영화", "별로"]
+    model = albert_tf.load(run)
+    if objective == {"objective": "roberta"}:
+        assert model.fill_mask(["오늘은 [MASK] 맑다"])[0][0]
+    else:
+        run_script("export_model.py", model_dir=run, output_dir=exported / "discriminator").finished()
+        served = albert_tf.load(exported / "discriminator")
+        for found, each in zip(served.find_replaced(texts), model.find_replaced(texts), strict=True):
+            expected = [piece["probability"] for piece in each]
+            assert [piece["probability"] for piece in found] == pytest.approx(expected, abs=1e-5)
+    classify(do_train=True, do_eval=False, layer_decay=0.8, init_checkpoint=run, output_dir=trained).succeeded()
+    for kind in ("saved_model", "litert"):
+        run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind).finished()
+        for found, each in zip(albert_tf.load(exported / kind).predict(texts), albert_tf.load(trained).predict(texts)):
+            assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)

@@ -29,8 +29,7 @@ def on_halves(halves):
 def trained(pretrain, on_halves, folder_of_run):
     """The folder of a run on halves, evaluated; not to be changed."""
     if not folder_of_run.exists():
-        result = pretrain(**on_halves, output_dir=folder_of_run)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**on_halves, output_dir=folder_of_run).succeeded()
         assert "\nword embeddings: counted for " in result.output
     return folder_of_run
 
@@ -92,16 +91,14 @@ def test_pooler_that_was_never_trained_begins_anew(trained, classify, tmp_path):
     for pooling in ("first", "mean"):
         run = tmp_path / pooling
         flag_values = {"init_checkpoint": trained, "pooling": pooling, "output_dir": run}
-        result = classify(do_train=True, random_seed=7, **flag_values)
-        assert result.code == 0, result.errors
+        result = classify(do_train=True, random_seed=7, **flag_values).finished()
         assert (told in result.output) == (pooling == "first")
         assert (run / "untrained.json").exists() == (pooling == "mean"), "the one trains the pooler, the other doesn't"
         results[pooling] = variables_in(run / "model.ckpt-3")
     # What has a random pooler that nothing reads is whole, and can be used.
     assert classify(do_predict=True, init_checkpoint=None, output_dir=tmp_path / "mean").code == 0
     used = {"init_checkpoint": tmp_path / "mean", "output_dir": tmp_path / "used"}
-    result = classify(do_predict=True, **used)
-    assert (result.code, result.errors) == (0, "")
+    result = classify(do_predict=True, **used).succeeded()
     before = variables_in(trained / "model.ckpt-4")
     name = "model/encoder/pooler/kernel"
     assert (before[name] != results["mean"][name]).any()
@@ -112,8 +109,7 @@ def test_batches_of_evaluation_stay_those_of_the_run(pretrain, run_script, on_ha
     run = shutil.copytree(trained, tmp_path / "run")
     before = read_results(run)
     (run / "eval_results.json").unlink()
-    result = run_script("run_pretraining.py", output_dir=run, do_train=False, do_eval=True)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("run_pretraining.py", output_dir=run, do_train=False, do_eval=True).succeeded()
     assert read_results(run) == pytest.approx(before)
     result = pretrain(**on_halves, eval_batch_size=2)
     assert result.code == 1 and "--eval_batch_size is 2, and was 4; " in result.errors

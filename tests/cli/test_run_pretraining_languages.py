@@ -41,8 +41,7 @@ def create(run_script, corpus, sample_tokenizer_dir):
             max_seq_length=32,
             held_out_fraction=0.2,
             **flag_values,
-        )
-        assert (result.code, result.errors) == (0, "")
+        ).succeeded()
         told = ", ".join(dict.fromkeys(languages.split(","))).replace("+", " with ")
         assert f"languages: {told}\n" in result.output
         return folder
@@ -70,8 +69,7 @@ def trained(pretrain, on_languages, folders):
     """The folder of a run, evaluated; not to be changed."""
     folder = folders / "run"
     if not folder.exists():
-        result = pretrain(**on_languages, output_dir=folder)
-        assert (result.code, result.errors) == (0, "")
+        result = pretrain(**on_languages, output_dir=folder).succeeded()
         assert "languages, texts and pairs step by step in turns: korean " in result.output
         assert "korean+english" in result.output and "50.0% of the examples drawn" in result.output
         assert "(a masked_lm_loss that needs no context)" in result.output
@@ -88,20 +86,19 @@ def test_stopped_run_ends_with_the_same_bits(pretrain, on_languages, trained, tm
 
 
 def test_labels_and_exports_need_no_language(trained, classify, run_script, tmp_path):
-    result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
-    assert (result.code, result.errors) == (0, "")
+    classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier").succeeded()
     texts = ["정말 재미있는 영화", "별로"]
     expected = albert_tf.load(tmp_path / "classifier").predict(texts)
-    result = run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "exported")
-    assert result.code == 0, result.errors
+    run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "exported").finished()
     for found, each in zip(albert_tf.load(tmp_path / "exported").predict(texts), expected):
         assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
     assert albert_tf.load(trained).fill_mask(["오늘은 [MASK]"])[0]
 
 
 def test_model_of_one_language_begins_one_of_two(pretrain, on_languages, checkpoint, tmp_path):
-    result = pretrain(**on_languages, init_checkpoint=checkpoint, num_train_steps=1, num_warmup_steps=0, do_eval=False)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(
+        **on_languages, init_checkpoint=checkpoint, num_train_steps=1, num_warmup_steps=0, do_eval=False
+    ).succeeded()
     assert "encoder/embeddings/language_embeddings" in result.output
     found = variables_in(tmp_path / "run" / "model.ckpt-1")
     languages = found["model/encoder/embeddings/language_embeddings"]

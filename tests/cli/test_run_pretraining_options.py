@@ -1,4 +1,4 @@
-"""run_pretraining.py: what the flags of the training loop do to a run."""
+"""run_pretraining.py: what the flags of the training loop do to a run, and which checkpoints are kept and taken."""
 
 import json
 import re
@@ -9,12 +9,12 @@ import tensorflow as tf
 from runs import read_results, variables_in
 
 from albert_tf.training.progress import read_metrics
+from albert_tf.training.run_folder.guard import checkpoint_identity
 
 
 @pytest.mark.slow
 def test_frozen_variables_keep_the_bits_of_the_checkpoint(pretrain, checkpoint, tmp_path):
-    result = pretrain(init_checkpoint=checkpoint, freeze="encoder/embeddings,pooler", do_eval=False)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(init_checkpoint=checkpoint, freeze="encoder/embeddings,pooler", do_eval=False).succeeded()
     assert re.search(r"^model: [\d,]+ parameters, of which [\d,]+ are trained; ", result.output, re.MULTILINE)
     before, after = variables_in(checkpoint), variables_in(tmp_path / "run" / "model.ckpt-4")
     names = [name for name in before if name.startswith("model/")]
@@ -26,8 +26,7 @@ def test_frozen_variables_keep_the_bits_of_the_checkpoint(pretrain, checkpoint, 
 @pytest.mark.slow
 def test_averaged_weights_are_what_is_evaluated(pretrain, tmp_path):
     run = tmp_path / "run"
-    result = pretrain(ema_decay=0.9, gradient_accumulation_steps=2)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(ema_decay=0.9, gradient_accumulation_steps=2).succeeded()
     assert "batch 4 in 2 parts of 2" in result.output
     variables = variables_in(run / "model.ckpt-4")
     name = "masked_lm_head/output_bias"
@@ -65,8 +64,7 @@ def test_run_that_goes_astray_stops_and_shows_the_batch(pretrain, tmp_path):
 
 @pytest.mark.slow
 def test_profile_and_share_of_peak(pretrain, tmp_path):
-    result = pretrain(profile_steps="2,4", num_train_steps=6, peak_tflops=0.001, do_eval=False)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain(profile_steps="2,4", num_train_steps=6, peak_tflops=0.001, do_eval=False).succeeded()
     assert re.search(r"^step 6/6 .* [\d.]+% of peak ETA ", result.output, re.MULTILINE)
     assert all(row["model_flop_utilisation"] > 0 for row in read_metrics(str(tmp_path / "run")))
     profiles = [path for path in (tmp_path / "run" / "logs").rglob("plugins/profile/*/*") if path.stat().st_size]
@@ -88,19 +86,16 @@ def test_whole_run_on_another_file_system(pretrain, shards, config_file, tmp_pat
         "output_dir": f"{folder}/run",
         "save_checkpoints_steps": 1,
     }
-    result = pretrain(**flag_values)
-    assert (result.code, result.errors) == (0, "")
+    pretrain(**flag_values).succeeded()
     for path in tf.io.gfile.glob(f"{folder}/run/model.ckpt-[34].*"):
         tf.io.gfile.remove(path)
-    resumed = pretrain(**flag_values, keep_checkpoint_max=2)
-    assert (resumed.code, resumed.errors) == (0, "")
+    resumed = pretrain(**flag_values, keep_checkpoint_max=2).succeeded()
     assert f"restored {folder}/run/model.ckpt-2\n" in resumed.output
     names = set(tf.io.gfile.listdir(f"{folder}/run"))
     assert {"model.ckpt-3.index", "model.ckpt-4.index", "metrics.jsonl", "vocab.txt", "eval_results.json"} <= names
     assert tf.train.latest_checkpoint(f"{folder}/run") == f"{folder}/run/model.ckpt-4"
 
-    best = pretrain(**flag_values, do_train=False, eval_checkpoint="best")
-    assert (best.code, best.errors) == (0, "")
+    pretrain(**flag_values, do_train=False, eval_checkpoint="best").succeeded()
     with tf.io.gfile.GFile(f"{folder}/run/eval_results.json") as file:
         assert json.load(file)["global_step"] in (2, 4)
 
@@ -119,3 +114,41 @@ def test_an_included_config_is_found_from_every_folder(pretrain, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     result = pretrain(albert_config_file="configs/albert_demo.json", input_file="no.tfrecord")
     assert result.code == 1 and "no.tfrecord" in result.errors and "albert_demo" not in result.errors
+
+
+@pytest.mark.slow
+def test_best_checkpoint_is_kept_and_can_be_taken(pretrain, flag_values, tmp_path):
+    run = tmp_path / "run"
+    # So high a rate that the model gets worse.
+    flag_values.update(num_train_steps=6, save_checkpoints_steps=100, keep_checkpoint_max=1, learning_rate=3.0)
+    pretrain(eval_every_steps=2).succeeded()
+    held_out = {row["step"]: row for row in read_metrics(str(run)) if row["split"] == "held_out"}
+    assert list(held_out) == [0, 2, 4, 6]
+    best_step = min((2, 4, 6), key=lambda step: held_out[step]["loss"])
+    assert best_step != 6, "the test needs a run that gets worse"
+    assert json.loads((run / "best_checkpoint.json").read_text()) == {
+        "checkpoint": f"model.ckpt-{best_step}",
+        "step": best_step,
+        "metric": "loss",
+        "value": held_out[best_step]["loss"],
+    }
+    assert sorted(path.stem for path in run.glob("*.index")) == [f"model.ckpt-{best_step}", "model.ckpt-6"]
+    best = {name: value for name, value in held_out[best_step].items() if name not in ("step", "split")}
+    # Without a word as well: what a folder stands for is its best checkpoint.
+    assert read_results(run) == pytest.approx({"global_step": best_step, **best})
+    assert checkpoint_identity(str(run))["path"] == f"{run}/model.ckpt-{best_step}"
+    for chosen, step in (("best", best_step), ("latest", 6), (run / f"model.ckpt-{best_step}", best_step)):
+        evaluated = pretrain(do_train=False, eval_checkpoint=chosen)
+        assert evaluated.code == 0 and f"restored {run}/model.ckpt-{step}\n" in evaluated.output
+        assert read_results(run)["global_step"] == step
+        if step == best_step:
+            assert read_results(run) == pytest.approx({"global_step": step, **best})
+
+    # After training as well, here after a run that finds nothing left to train.
+    assert pretrain(eval_every_steps=2, eval_checkpoint="latest").code == 0
+    assert read_results(run)["global_step"] == 6
+
+
+def test_evaluation_alone_asks_nothing_of_the_warm_up(pretrain, checkpoint):
+    # Fewer steps than --num_warmup_steps has by default; no step is trained.
+    pretrain(do_train=False, init_checkpoint=checkpoint, num_train_steps=4, num_warmup_steps=None).succeeded()

@@ -37,8 +37,7 @@ def pretrain_in_phases(pretrain, longer_shards):
 @pytest.mark.slow
 def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_script, longer_shards, tmp_path):
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    result = pretrain_in_phases(output_dir=whole)
-    assert (result.code, result.errors) == (0, "")
+    result = pretrain_in_phases(output_dir=whole).succeeded()
     assert re.search(
         r"^steps 0 to 4: batch 4, sequences of 32 pieces, .*\n"
         r"steps 4 to 8: batch 4 in 2 parts of 2, sequences of 64 pieces, ",
@@ -53,8 +52,7 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_scrip
         path.unlink()
     lines = (resumed / "metrics.jsonl").read_text().splitlines(keepends=True)
     (resumed / "metrics.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
-    result = pretrain_in_phases(output_dir=resumed)
-    assert result.code == 0
+    result = pretrain_in_phases(output_dir=resumed).finished()
     assert (
         f"restored {resumed}/model.ckpt-6\n" in result.output
         and "continuing from step 6: steps 6 to 8: " in result.output
@@ -107,8 +105,7 @@ def test_shards_of_the_second_phase_are_named_with_its_flag(pretrain_in_phases, 
 def test_second_command_goes_on_with_longer_sequences(pretrain, checkpoint, longer_shards, tmp_path):
     result = pretrain(
         input_file=longer_shards / "train.tfrecord", init_checkpoint=checkpoint, num_train_steps=2, do_eval=False
-    )
-    assert (result.code, result.errors) == (0, "")
+    ).succeeded()
     assert re.search(r"^initial checkpoint: loaded \d+ variables$", result.output, re.MULTILINE)
     assert "sequences of 64 pieces" in result.output
     assert (tmp_path / "run" / "model.ckpt-2.index").exists()

@@ -55,19 +55,9 @@ def lines_folder(tmp_path):
 
 
 @pytest.fixture
-def race(run_script, race_folder, checkpoint, tmp_path):
+def race(run_script, race_folder, finetuning_flags):
     """Runs the script; flags may be added, replaced or, with None, left out."""
-    usual = {
-        "data_dir": race_folder,
-        "init_checkpoint": checkpoint,
-        "output_dir": tmp_path / "run",
-        "max_seq_length": 40,
-        "train_step": 3,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "predict_batch_size": 2,
-        "learning_rate": 0.01,
-    }
+    usual = {"data_dir": race_folder, **finetuning_flags, "max_seq_length": 40}
     return lambda **changes: run_script("run_race.py", **{**usual, **changes})
 
 
@@ -79,8 +69,7 @@ def probabilities_in(rows, letters="ABCD"):
 @pytest.mark.usefixtures("as_users_run")
 def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, tmp_path, contents):
     run = tmp_path / "run"
-    result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2)
-    assert (result.code, result.errors) == (0, "")
+    result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2).succeeded()
     assert f"12 questions with 4 options each in {race_folder}/train (8 middle, 4 high)\n" in result.output
     told = re.search(r"^steps 0 to 3: batch 4, sequences of (\d+) pieces, ", result.output, re.MULTILINE)
     assert 8 <= int(told[1]) <= 40
@@ -151,8 +140,7 @@ def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folde
 def test_lines_that_can_not_be_used_may_be_left_out(race, lines_folder):
     path = lines_folder / "train.jsonl"
     path.write_text("{\n" + path.read_text())
-    result = race(do_train=True, task_name="jsonl", data_dir=lines_folder, on_bad_row="skip")
-    assert result.code == 0, result.errors
+    result = race(do_train=True, task_name="jsonl", data_dir=lines_folder, on_bad_row="skip").finished()
     assert f"\nwarning: 1 entry left out; the first: {path}, line 1: not JSON " in result.output
     assert "\n5 questions with 3 options each in " in result.output
 

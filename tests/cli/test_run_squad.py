@@ -33,21 +33,13 @@ def write_version(path, version, paragraphs):
 
 
 @pytest.fixture
-def squad_flags(checkpoint, tmp_path):
+def squad_flags(finetuning_flags, tmp_path):
     """Flags of a run of four steps."""
-    return {
+    files = {
         "train_file": write_questions(tmp_path / "train.json", CITIES),
         "predict_file": write_questions(tmp_path / "dev.json", CITIES[:3]),
-        "init_checkpoint": checkpoint,
-        "output_dir": tmp_path / "run",
-        "max_seq_length": 32,
-        "train_step": 4,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "predict_batch_size": 2,
-        "learning_rate": 0.01,
-        "n_best_size": 3,
     }
+    return {**files, **finetuning_flags, "train_step": 4, "n_best_size": 3}
 
 
 @pytest.fixture
@@ -63,8 +55,7 @@ def read_json(folder, name):
 @pytest.mark.slow
 def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, contents, tmp_path):
     run = tmp_path / "run"
-    result = squad(do_train=True, do_eval=True, do_predict=True)
-    assert (result.code, result.errors) == (0, "")
+    result = squad(do_train=True, do_eval=True, do_predict=True).succeeded()
     reason = "because dev.json calls itself KorQuAD_v1.0"
     assert f"\n--metrics=korquad, {reason}; for other rules pass --metrics=squad or --metrics=klue\n" in result.output
     assert read_json(run, "eval_settings.json") == {"metrics": "korquad"}
@@ -115,8 +106,7 @@ def test_rules_are_the_same_for_a_file_and_its_half_and_when_it_is_evaluated_aga
 
     def told(**changes):
         """Returns which rules an evaluation says it goes by, and why, and which it writes down."""
-        result = run_script("run_squad.py", output_dir=run, do_eval=True, **changes)
-        assert (result.code, result.errors) == (0, "")
+        result = run_script("run_squad.py", output_dir=run, do_eval=True, **changes).succeeded()
         lines = re.findall(r"^--metrics=(.*); for other rules", result.output, re.M)
         (written,) = re.findall(r"wrote the eval settings to (.*?)(?:;.*)?$", result.output, re.M)
         return lines, json.loads(pathlib.Path(written).read_text())["metrics"]
@@ -137,8 +127,7 @@ def test_rules_are_the_same_for_a_file_and_its_half_and_when_it_is_evaluated_aga
 
 @pytest.mark.slow
 def test_epochs_are_counted_in_windows(squad):
-    result = squad(do_train=True, train_step=None, num_train_epochs=2)
-    assert result.code == 0
+    result = squad(do_train=True, train_step=None, num_train_epochs=2).finished()
     windows = int(re.search(r"train.json: (\d+) windows of up to 32 pieces$", result.output, re.M)[1])
     assert windows > len(CITIES)
     assert f"steps 0 to {round(2 * windows / 4)}: batch 4" in result.output
@@ -172,8 +161,7 @@ def with_unanswerable(squad, tmp_path):
             content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
             content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
             (tmp_path / f"{name}.json").write_text(json.dumps(content))
-        result = squad(do_train=True, do_eval=True, version_2_with_negative=True, **changes)
-        assert (result.code, result.errors) == (0, "")
+        result = squad(do_train=True, do_eval=True, version_2_with_negative=True, **changes).succeeded()
         assert "\n1 of the questions have no answer\n" in result.output
         return read_results(tmp_path / "run")
 
@@ -241,8 +229,7 @@ def test_questions_that_can_not_be_used_may_be_left_out(squad, squad_flags):
     content = json.loads(squad_flags["train_file"].read_text())
     content["data"][0]["paragraphs"][2]["qas"][0].pop("question")
     squad_flags["train_file"].write_text(json.dumps(content))
-    result = squad(do_train=True, on_bad_row="skip")
-    assert result.code == 0, result.errors
+    result = squad(do_train=True, on_bad_row="skip").finished()
     assert (
         "\nwarning: 1 entry left out; the first: " in result.output and 'question train-2: "question"' in result.output
     )

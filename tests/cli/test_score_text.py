@@ -38,8 +38,7 @@ def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path)
     texts = [row["document"] for row in read_rows(reviews / "dev.tsv")]
     for method in (None, "piece"):
         flags = {**given, "method": method} if method else given
-        result = run_script("score-text", **flags, predict_batch_size=3, overwrite=True)
-        assert (result.code, result.errors) == (0, "")
+        result = run_script("score-text", **flags, predict_batch_size=3, overwrite=True).succeeded()
         assert f"\nwrote {given['output_file']}: {len(texts)} lines; " in result.output
         expected = albert_tf.load(given["model_dir"]).score(texts, method)
         found = answers(tmp_path / "out.jsonl")
@@ -55,8 +54,7 @@ def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path)
 
 @pytest.mark.slow
 def test_file_gets_labels_and_how_often_they_are_right(run_script, labels, reviews, tmp_path):
-    result = run_script("score-text", **labels, compare="score", random_seed=3)
-    assert (result.code, result.errors) == (0, "")
+    result = run_script("score-text", **labels, compare="score", random_seed=3).succeeded()
     rows, found = read_rows(reviews / "dev.tsv"), answers(tmp_path / "out.jsonl")
     assert [each["given_label"] for each in found] == [row["label"] for row in rows]
     for each in found:

@@ -105,8 +105,7 @@ def test_killed_search_goes_on(classify, tmp_path, monkeypatch):
     monkeypatch.setattr(TrainingRun, "train", killed)
     with pytest.raises(KeyboardInterrupt):
         classify(**flags)
-    result = classify(**flags)
-    assert result.code == 0, result.errors
+    result = classify(**flags).finished()
     assert trained[3] == trained[1] and len(set(trained)) == 3
     assert result.output.count("already trained to step") == 1, "the first one is only looked at"
     written = json.loads((tmp_path / "run" / "trials.json").read_text())
@@ -118,8 +117,7 @@ def test_search_over_any_setting(classify, assert_refused, tmp_path):
     flags = {"do_train": True, "do_eval": True, "num_trials": 2, "train_step": None, "warmup_step": None}
     flags |= {"learning_rate": None, "num_train_epochs": None}
     searched = "learning_rate:1e-3..1e-2,num_train_epochs:0.5|1,pooling:mean,optimizer:adamw|lamb"
-    result = classify(**flags, trials=searched)
-    assert result.code == 0, result.errors
+    result = classify(**flags, trials=searched).finished()
     written = json.loads((tmp_path / "run" / "trials.json").read_text())
     assert written["search"]["settings"] == {
         "learning_rate": "0.001..0.01",
@@ -148,8 +146,7 @@ def test_search_over_any_setting(classify, assert_refused, tmp_path):
 
 @pytest.mark.slow
 def test_pre_training_is_searched_by_its_held_out_loss(pretrain, tmp_path):
-    result = pretrain(trials="learning_rate:1e-3|1e-2", do_eval=True, learning_rate=None)
-    assert result.code == 0, result.errors
+    result = pretrain(trials="learning_rate:1e-3|1e-2", do_eval=True, learning_rate=None).finished()
     written = json.loads((tmp_path / "run" / "trials.json").read_text())
     assert written["metric"] == "loss" and [trial["learning_rate"] for trial in written["trials"]] == [1e-3, 1e-2]
     losses = {trial["results"]["loss"]: trial["folder"] for trial in written["trials"]}

@@ -9,8 +9,8 @@ import pytest
 from pages import PAGES, ROOT, blocks_of, name_of
 from small_runs import WORKPLACES
 
+from albert_tf.cli.command import define_flags, parse_flags, settings_from_flags
 from albert_tf.cli.commands import COMMANDS
-from albert_tf.cli.settings_flags import define_flags, parse_flags, settings_from_flags
 
 ENGLISH = [page for page in PAGES if not page.name.endswith(".ko.md")]
 # Pages whose Python other tests run.
@@ -82,8 +82,7 @@ def test_flags_of_commands_are_known_and_their_values_possible(run_script, monke
             parse_flags([script, *flags_given], settings)
             settings_from_flags(settings)
 
-        for module in ("app", "command"):
-            monkeypatch.setattr(f"albert_tf.cli.{module}.run", read_flags)
+        monkeypatch.setattr("albert_tf.cli.command.run", read_flags)
         is_there = (ROOT / script).is_file() if script.endswith(".py") else script in STAGES
         assert is_there, f"{name_of(page)}: there is no {script}"
         assert run_script(script).code == 0, f"{name_of(page)}: {script} {flags_given}"

@@ -4,7 +4,7 @@ import re
 
 from pages import ROOT
 
-from albert_tf.cli.original_flags import _DEFAULT_ONLY, _WITHOUT_EFFECT
+from albert_tf.cli.command import _DEFAULT_ONLY, _WITHOUT_EFFECT
 
 COMMANDS = ("create_pretraining_data", "run_pretraining", "run_classifier", "run_squad", "run_race")
 

@@ -3,7 +3,9 @@
 import json
 
 import numpy as np
+import pytest
 
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 
@@ -37,12 +39,12 @@ def randomized(model):
     return model.eval()
 
 
-def assert_goes_back(theirs, folder, config_keys):
+def assert_goes_back(theirs, folder, config_keys, **options):
     """Converts a model of theirs to ours and back, where nothing of it but other values of its config may change."""
     theirs.save_pretrained(folder / "theirs")
     sentences = to_ours(folder / "theirs", folder / "ours")
     assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
-    to_theirs(folder / "ours", folder / "back")
+    to_theirs(folder / "ours", folder / "back", **options)
     again, report = type(theirs).from_pretrained(folder / "back", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
     for key, value in theirs.state_dict().items():
@@ -50,6 +52,17 @@ def assert_goes_back(theirs, folder, config_keys):
     given, found = (model.config.to_dict() for model in (theirs, again))
     for key in config_keys:
         assert found.get(key) == given.get(key), key
+
+
+def assert_refused(theirs, folder, message, file=None, **changes):
+    """Checks that a model of theirs with another config, and maybe a further file, is refused in one sentence."""
+    theirs.save_pretrained(folder / "theirs")
+    edit_config(folder / "theirs", **changes)
+    if file:
+        (folder / "theirs" / file).write_text("{}")
+    with pytest.raises(InputError) as error:
+        to_ours(folder / "theirs", folder / "ours")
+    assert message in str(error.value) and "\n" not in str(error.value) and not (folder / "ours").exists()
 
 
 def write_word_pieces(folder, pieces):

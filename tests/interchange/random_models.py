@@ -10,14 +10,20 @@ from albert_tf.base.files import write_json
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.layers import named_variables
 
+# Our classes of models that transformers has, too, by what their heads are for.
+OUR_CLASSES = {
+    None: modeling.AlbertForPreTraining,
+    "classify": modeling.AlbertForSequenceClassification,
+    "tag": modeling.AlbertForTokenClassification,
+    "squad": modeling.AlbertForQuestionAnswering,
+    "race": modeling.AlbertForMultipleChoice,
+}
 CLASSES = {
+    **OUR_CLASSES,
     "classify": lambda config: modeling.AlbertForSequenceClassification(config, 3),
     "score": lambda config: modeling.AlbertForSequenceClassification(config, 1),
     "tag": lambda config: modeling.AlbertForTokenClassification(config, 5),
-    "squad": modeling.AlbertForQuestionAnswering,
     "squad_v2": modeling.AlbertForConditionalQuestionAnswering,
-    "race": modeling.AlbertForMultipleChoice,
-    None: modeling.AlbertForPreTraining,
 }
 # Every shape in which layers can be shared, and each with sizes that no other variable has.
 CONFIGS = {

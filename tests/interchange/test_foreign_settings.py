@@ -15,7 +15,8 @@ from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.interchange import foreign_config, sentence_transformers
-from albert_tf.interchange.huggingface_config import find_family, read_config
+from albert_tf.interchange.conversion import as_ours
+from albert_tf.interchange.huggingface import find_family, read_config
 from albert_tf.interchange.tokenizers import settings as tokenizer_settings
 from albert_tf.interchange.tokenizers.sentencepiece import ALBERT
 from albert_tf.interchange.tokenizers.settings import BERT
@@ -115,9 +116,7 @@ def test_what_changes_answers_is_told_by_load_and_export(transformers, tmp_path)
     folder, _ = save_bert(transformers, tmp_path / "key", class_name, sizes, {"layer_scale": 2.0})
     with pytest.warns(UserWarning, match=r"config\.json: ignored, because they are unknown: layer_scale"):
         albert_tf.load(folder)
-    from albert_tf.cli.export_model import our_model
-
-    with pytest.warns(UserWarning, match="layer_scale"), our_model(str(folder), True):
+    with pytest.warns(UserWarning, match="layer_scale"), as_ours(str(folder)):
         pass
 
 

@@ -7,6 +7,7 @@ from huggingface_conversion import TINY_ALBERT, TINY_BERT, randomized, to_ours, 
 from random_models import (
     CLASSES,
     CONFIGS,
+    OUR_CLASSES,
     assert_same_variables,
     config_in,
     random_inputs,
@@ -46,13 +47,6 @@ HEADS = {
 PRE_TRAINING = {
     "Albert": {"masked_lm_logits": "prediction_logits", "sentence_order_logits": "sop_logits"},
     "Bert": {"masked_lm_logits": "prediction_logits", "sentence_order_logits": "seq_relationship_logits"},
-}
-OUR_CLASSES = {
-    None: modeling.AlbertForPreTraining,
-    "classify": modeling.AlbertForSequenceClassification,
-    "tag": modeling.AlbertForTokenClassification,
-    "squad": modeling.AlbertForQuestionAnswering,
-    "race": modeling.AlbertForMultipleChoice,
 }
 
 

@@ -7,8 +7,8 @@ Their side computes in float64. Ours is float32, whose products of at most 64 te
 import numpy as np
 import pytest
 import tensorflow as tf
-from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
-from random_models import config_in, read_variables, write_ours
+from huggingface_conversion import assert_goes_back, edit_config, randomized, to_ours, to_theirs
+from random_models import OUR_CLASSES, config_in, read_variables, write_ours
 from tiny_config import tiny_config
 
 from albert_tf import modeling
@@ -47,13 +47,6 @@ HEADS = {
     "ForTokenClassification": "tag",
     "ForQuestionAnswering": "squad",
     "ForMultipleChoice": "race",
-}
-CLASSES = {
-    None: modeling.AlbertForPreTraining,
-    "classify": modeling.AlbertForSequenceClassification,
-    "tag": modeling.AlbertForTokenClassification,
-    "squad": modeling.AlbertForQuestionAnswering,
-    "race": modeling.AlbertForMultipleChoice,
 }
 
 
@@ -154,7 +147,7 @@ def test_their_models_compute_and_learn_the_same_here(transformers, tmp_path, na
     theirs.save_pretrained(tmp_path / "theirs")
     sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
     assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
-    ours = CLASSES[HEADS[class_name]].from_pretrained(tmp_path / "ours", verbose=False)
+    ours = OUR_CLASSES[HEADS[class_name]].from_pretrained(tmp_path / "ours", verbose=False)
     assert compare(ours, theirs, name, class_name) < 1e-4
 
 
@@ -173,7 +166,7 @@ def test_comparison_sees_what_families_differ_in(transformers, tmp_path):
         theirs.save_pretrained(folder / "theirs")
         to_ours(folder / "theirs", folder / "ours")
         config = config_in(folder / "ours").replace(**changes)
-        ours = CLASSES[HEADS[class_name]].from_pretrained(folder / "ours", verbose=False, config=config)
+        ours = OUR_CLASSES[HEADS[class_name]].from_pretrained(folder / "ours", verbose=False, config=config)
         assert compare(ours, theirs, name, class_name) > 1e-4, changes
     theirs = their_model(transformers, "electra", "Model")
     theirs.save_pretrained(tmp_path / "theirs")
@@ -189,17 +182,8 @@ def test_comparison_sees_what_families_differ_in(transformers, tmp_path):
 @pytest.mark.parametrize("class_name", [name for name in HEADS if name != "Model"])
 @pytest.mark.parametrize("name", ["roberta", "electra", "distilbert"])
 def test_they_go_out_again_with_the_same_bits(transformers, tmp_path, name, class_name):
-    theirs = their_model(transformers, name, class_name)
-    theirs.save_pretrained(tmp_path / "theirs")
-    to_ours(tmp_path / "theirs", tmp_path / "ours")
-    to_theirs(tmp_path / "ours", tmp_path / "back", task=HEADS[class_name])
-    again, report = type(theirs).from_pretrained(tmp_path / "back", output_loading_info=True)
-    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
-    for key, value in theirs.state_dict().items():
-        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
-    given, found = (model.config.to_dict() for model in (theirs, again))
-    for key in ("model_type", "pad_token_id", "max_position_embeddings", "hidden_act", "activation", "layer_norm_eps"):
-        assert found.get(key) == given.get(key), key
+    keys = ("model_type", "pad_token_id", "max_position_embeddings", "hidden_act", "activation", "layer_norm_eps")
+    assert_goes_back(their_model(transformers, name, class_name), tmp_path, keys, task=HEADS[class_name])
 
 
 def test_pooler_that_is_there_stays_and_none_is_made_up(transformers, tmp_path):
@@ -275,7 +259,7 @@ def test_head_without_word_of_its_task_is_left_with_advice_and_kept_where_that_i
         sentences = to_ours(folder / "theirs", folder / "ours")
         assert any("set `task` to say so" in sentence or ": head" in sentence for sentence in sentences), sentences
         to_ours(folder / "theirs", folder / "named", task=expected)
-        CLASSES[expected].from_pretrained(folder / "named", verbose=False)
+        OUR_CLASSES[expected].from_pretrained(folder / "named", verbose=False)
         assert ("head/transform/kernel" in read_variables(folder / "named")) is (expected == "classify")
 
 

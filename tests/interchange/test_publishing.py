@@ -1,22 +1,26 @@
-"""A published model: small, whole, and as good as the run that it comes from."""
+"""A published folder holds the run's model, whole, and says what nothing has trained; our table has all variables."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from random_models import CLASSES, CONFIGS, read_variables, write_ours
 from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.base.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import write_json
-from albert_tf.finetuning import MultiLabel
+from albert_tf.finetuning import TASKS, MultiLabel
 from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.variables import variable_shapes
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import read_untrained
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +139,58 @@ def test_fine_tuned_model_is_asked_as_before_with_its_thresholds(sample_tokenize
     run, published = albert_tf.load(folder), albert_tf.load(tmp_path / "model")
     assert published.task.thresholds.tolist() == [0.125, 1.0]
     assert published.predict(["좋다", "나쁘다"]) == run.predict(["좋다", "나쁘다"])
+
+
+POOLER = ["encoder/pooler/bias", "encoder/pooler/kernel"]
+
+
+@pytest.mark.parametrize("target", ["albert_tf", "google"])
+def test_untrained_pooler_is_told(tmp_path, target):
+    config = CONFIGS["albert"]
+    pieces = [*SPECIAL_TOKENS, *(f"##{number}" for number in range(config.vocab_size - len(SPECIAL_TOKENS)))]
+    folder, _ = write_ours(tmp_path / "ours", config, tokenizer=KoreanWordPieceTokenizer(Vocabulary(pieces)))
+    assert not any("random" in each for each in convert_checkpoint("albert_tf", target, folder, str(tmp_path / "a")))
+    (tmp_path / "ours" / "untrained.json").write_text(json.dumps({"untrained": [*POOLER, "of/no/variable"]}))
+    sentences = convert_checkpoint("albert_tf", target, folder, str(tmp_path / "b"))
+    assert "still random, because nothing has trained it: encoder/pooler" in sentences
+    if target == "albert_tf":
+        assert read_untrained(str(tmp_path / "b" / "model.ckpt-0")) >= set(POOLER)
+        assert not (tmp_path / "a" / "untrained.json").exists()
+
+
+OF_DISTANCES = {
+    "own keys": {"relative_attention": "c2p", "position_buckets": 4},
+    "own queries": {"relative_attention": "p2c", "num_hidden_layers": 2, "sharing": "none"},
+    "both, as in version 3": {"relative_attention": "p2c|c2p", "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+    "no positions": {"relative_attention": "p2c|c2p", "position_biased_input": False, "type_vocab_size": 0},
+}
+ALL_CONFIGS = {**CONFIGS, **{name: tiny_config(**values) for name, values in OF_DISTANCES.items()}}
+
+
+@pytest.mark.parametrize("name", ALL_CONFIGS)
+def test_table_has_the_variables_of_the_pre_training_model(name):
+    model = CLASSES[None](ALL_CONFIGS[name])
+    shapes = {name: tuple(variable.shape) for name, variable in named_variables(model).items()}
+    assert variable_shapes(ALL_CONFIGS[name]) == shapes
+
+
+@pytest.mark.parametrize("name", OF_DISTANCES)
+def test_model_that_reads_distances_is_published_whole(name, tmp_path, sample_tokenizer):
+    config = ALL_CONFIGS[name].replace(vocab_size=len(sample_tokenizer))
+    folder, model = write_ours(tmp_path / "run", config, tokenizer=sample_tokenizer)
+    convert_checkpoint("albert_tf", "albert_tf", folder, str(tmp_path / "model"), weights_dtype="float32")
+    found = read_variables(tmp_path / "model")
+    expected = {name: variable.numpy() for name, variable in named_variables(model).items()}
+    assert found.keys() == expected.keys()
+    assert all(np.array_equal(found[name], value) for name, value in expected.items())
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs"), [("classify", 3), ("score", 0), ("tag", 5), ("squad", 0), ("squad_v2", 0)]
+)
+def test_table_has_the_variables_of_every_head(task, outputs):
+    config = CONFIGS["albert"]
+    model = CLASSES[task](config)
+    shapes = {name: tuple(variable.shape) for name, variable in named_variables(model).items()}
+    found = variable_shapes(config, TASKS[task], outputs)
+    assert {name: shape for name, shape in found.items() if name.startswith(("encoder/", "head/"))} == shapes

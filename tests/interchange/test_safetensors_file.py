@@ -113,7 +113,7 @@ def test_place_without_a_file_is_said(tmp_path):
 def test_missing_library_is_named(tmp_path, arrays, monkeypatch):
     write_safetensors(str(tmp_path / "x"), weights_of(arrays))
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(InputError, match=r"x needs the library safetensors; install it with pip install safetensors$"):
+    with pytest.raises(InputError, match=r"x needs safetensors; pip install safetensors$"):
         read_safetensors(str(tmp_path / "x"))
 
 

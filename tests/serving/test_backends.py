@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import numpy as np
+import odd_texts
 import pytest
 from asked_models import assert_same, trained
 from tiny_config import tiny_config
@@ -27,16 +28,7 @@ from albert_tf.serving import exporting
 from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.formats import find_export, open_export
 
-TEXTS = [
-    "좋다",
-    "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
-    "",
-    "   \t ",
-    "한글 한글 ㅋㅋㅋㅋ ㅠㅠ ＡＢＣ １２３ 👩‍🚀 é\u0301 \u200b끝",
-    "\u0000 NUL \ufffd",
-    "[CLS] 영화 [SEP] [MASK]",
-    "좋은 영화 " * 40,
-]
+TEXTS = [*odd_texts.TEXTS, "[CLS] 영화 [SEP] [MASK]", "좋은 영화 " * 40]
 PAIRS = list(zip(TEXTS, TEXTS[::-1]))
 LABELS = ("나쁨", "좋음", "보통")
 OF_PAIRS = DataFiles(text_pair_column="other")

@@ -83,8 +83,8 @@ def test_text_may_hold_the_name_of_a_place():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("masked", {"template": "{text} 나"}, "a template must contain {answer} once, but .* 0 times; correct it"),
-        ("masked", {"template": "{text} {text} {answer}"}, "a template must contain {text} once, but .* 2 times"),
+        ("masked", {"template": "{text} 나"}, "a template needs {answer} once, but .* 0 times; correct it"),
+        ("masked", {"template": "{text} {text} {answer}"}, "a template needs {text} once, but .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
         ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "the tokenizer removes all of the answer"),
@@ -95,7 +95,7 @@ def test_text_may_hold_the_name_of_a_place():
         (
             "causal",
             {"texts": ["가", "나 하"], "template": "{text}{answer}"},
-            "input 1 and the answer '나' are one word in the template, which .*; put a space between their places",
+            "input 1 and the answer '나' are one word that the vocabulary can't spell; part them",
         ),
         ("masked", {"answers": {"good": "[MASK]", "bad": "나"}}, r"'\[MASK\]' contains \[MASK\], but {answer} is what"),
         ("masked", {"template": "{text} [MASK] {answer}"}, r"contains \[MASK\], but {answer} is what .*; take it out"),
@@ -134,7 +134,7 @@ def test_unknown_words_around_a_text_are_told(models):
         ("\n", "is empty; write a template, and a line for each label"),
         (
             "{text} {answer}\n\ngood 나\n",
-            "line 3: 'good 나' is not a label with its answer; write it as positive: 재밌다",
+            "line 3: 'good 나' is not a label with its answer, as positive: 재밌다",
         ),
         ("{text} {answer}\ngood:\n", "line 2: 'good:' is not a label with its answer"),
         ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good appears twice; remove one"),

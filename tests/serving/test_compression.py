@@ -15,9 +15,9 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving import compression, exporting
 from albert_tf.serving.compression import PackedWeight
+from albert_tf.serving.exporting import trace_for_ids
 from albert_tf.serving.formats import find_export, open_export
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.writers import trace_for_ids
 
 TEXTS = ["좋다", "", "정말 재미있는 영화였다 " * 3]
 

@@ -12,9 +12,8 @@ from albert_tf.asking.answers import DEFAULT, rows_of
 from albert_tf.asking.backend import Export, Predicted
 from albert_tf.asking.cards import check_files
 from albert_tf.base.errors import InputError
-from albert_tf.serving.exporting import export_model
+from albert_tf.serving.exporting import export_model, write_saved_model
 from albert_tf.serving.formats import FORMATS, Format, open_export
-from albert_tf.serving.writers import write_saved_model
 
 
 class Zipped(Format):
@@ -83,6 +82,6 @@ def test_it_is_exported_loaded_served_and_shown(
     with pytest.raises(InputError, match="can't store `weights=int8`; use float32, or `format=litert`, which can"):
         export_model(tmp_path, tmp_path / "out", "int8", "zipped")
     pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playground]'")
-    from albert_tf.serving.playground import build_page
+    from albert_tf.cli.playground import build_page
 
     assert build_page(model, "").fn(texts[0])[1] == expected[0]

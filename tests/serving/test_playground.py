@@ -17,10 +17,10 @@ import gradio_client
 import albert_tf
 from albert_tf.asking.model import Model
 from albert_tf.base.errors import InputError, with_extra
+from albert_tf.cli.playground import build_page
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.playground import build_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHIPPED = ROOT / "models" / "albert_ko_small"
@@ -63,7 +63,6 @@ def test_model_that_gives_vectors_alone_has_no_page():
 
 def test_missing_library_is_named(run_script, monkeypatch):
     monkeypatch.setitem(sys.modules, "gradio", None)
-    monkeypatch.delitem(sys.modules, "albert_tf.serving.playground")
     result = run_script("playground", model_dir=SHIPPED)
     assert result.code == 1 and result.errors.startswith("error: albert-tf playground needs gradio (")
     assert result.errors.endswith(f"); pip install {with_extra('playground')}\n")

@@ -78,7 +78,7 @@ def test_folder_and_its_export_name_the_characters_of_each_piece(folder, tmp_pat
 
 
 def test_text_with_a_mask_is_refused(folder):
-    with pytest.raises(InputError, match=r"input 1 has a \[MASK\], which a model that finds replaced pieces has never"):
+    with pytest.raises(InputError, match=r"input 1 has a \[MASK\], which this model has never seen"):
         albert_tf.load(folder).find_replaced(["맑다", "오늘은 [MASK]"])
 
 

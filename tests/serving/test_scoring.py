@@ -117,7 +117,7 @@ def test_unknown_words_are_counted_and_told(models):
         (
             "causal",
             (["가"], "piece"),
-            "`method=piece` says what is masked, but this model reads from left to right and masks nothing;",
+            "`method=piece` says what is masked, but this model masks nothing;",
         ),
     ],
 )

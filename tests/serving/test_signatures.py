@@ -1,6 +1,8 @@
 """What exported models answer: the same as the tasks themselves predict, from raw strings."""
 
 import functools
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,8 +16,11 @@ from asked_models import (
     traced,
     trained,
 )
+from odd_texts import TEXTS
 from tiny_config import tiny_config
 
+import albert_tf
+from albert_tf.asking.answers import ANSWERS
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import (
     Classification,
@@ -26,18 +31,11 @@ from albert_tf.finetuning import (
 )
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving.exporting import trace_for_ids
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import DEFAULT, make_signatures
-from albert_tf.serving.writers import trace_for_ids
+from albert_tf.serving.signatures.base import compute_by_length
 
-TEXTS = [
-    "좋다",
-    "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
-    "",
-    "   \t ",
-    "한글 한글 ㅋㅋㅋㅋ ㅠㅠ ＡＢＣ １２３ 👩‍🚀 é\u0301 \u200b끝",
-    "\u0000 NUL \ufffd",
-]
 LONG_TEXT = " ".join(TEXTS) * 3
 QUESTIONS = ["무엇을 보고 싶은가?", "누구와 함께 가는가", "", "?", "끝은 어디인가", "어디"]
 
@@ -168,3 +166,52 @@ def test_no_text_gets_no_embedding(pretrained):
 def test_model_that_chooses_can_not_be_exported(config, sample_tokenizer):
     with pytest.raises(InputError, match="fine-tuned for MultipleChoice can't be exported; "):
         make_signatures(trained(MultipleChoice(config), sample_tokenizer))
+
+
+def batch_of(lengths, padded_to):
+    ids = np.arange(len(lengths) * padded_to, dtype=np.int32).reshape([len(lengths), padded_to])
+    mask = (np.arange(padded_to) < np.array(lengths, int).reshape([-1, 1])).astype(np.int32)
+    return {"input_ids": tf.constant(ids * mask), "input_mask": tf.constant(mask)}
+
+
+def outputs_of(batch):
+    """Returns a number for each text, two for each piece, and how long the group is."""
+    ids = tf.cast(batch["input_ids"], tf.float32)
+    sizes = tf.fill([tf.shape(ids)[0]], tf.shape(ids)[1])
+    return {"sum": tf.reduce_sum(ids, axis=1), "of_pieces": tf.stack([ids, -ids], axis=2), "length": sizes}
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 40])
+def test_outputs_are_those_of_the_whole_batch(count):
+    lengths = np.random.default_rng(count).integers(1, 30, count)
+    batch = batch_of(lengths, max(lengths, default=2))
+    # An export is traced for any number of texts of any length.
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in batch}
+    traced = tf.function(lambda batch: compute_by_length(outputs_of, batch), autograph=False, input_signature=[specs])
+    found, expected = traced(batch), outputs_of(batch)
+    for name in ("sum", "of_pieces"):
+        np.testing.assert_array_equal(found[name], expected[name])
+    assert traced.get_concrete_function().structured_outputs["of_pieces"].shape.as_list() == [None, None, 2]
+    # No text shares a group with much longer ones: in order of length, each group is as long as its longest.
+    group_lengths = np.sort(found["length"])
+    longest = [max(np.sort(lengths)[begin : begin + 8]) for begin in range(0, count, 8)]
+    assert group_lengths.tolist() == np.repeat(longest, 8)[:count].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_format", ["saved_model", "litert"])
+def test_answer_that_the_model_does_not_give_is_refused(export_classifier, tmp_path, model_format):
+    if model_format == "litert":
+        pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    folder = shutil.copytree(export_classifier(model_format), tmp_path / "served")
+    [card] = folder.rglob("model_card.json")
+    values = json.loads(card.read_text(encoding="utf-8"))
+    for name in [*ANSWERS, "other"]:
+        thresholds = {"thresholds": [0.5, 0.5]} if name == "labels" else {}
+        card.write_text(json.dumps({**values, "answer": name, **thresholds}), encoding="utf-8")
+        if name == "label" or (name == "labels" and model_format == "litert"):  # whose outputs look the same
+            assert albert_tf.load(folder).predict(["좋다"])
+            continue
+        with pytest.raises(InputError) as error:
+            albert_tf.load(folder).predict(["좋다"])
+        assert "\n" not in str(error.value)

@@ -24,6 +24,7 @@ from albert_tf.tpu.planner import (
     format_table,
     make_plan,
 )
+from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
 
 FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
 
@@ -211,3 +212,36 @@ def test_missing_compiler_costs_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "libtpu", None)
     with pytest.raises(InputError, match=r"the TPU compiler is missing .*pip install .*\[tpu-compile\]"):
         compile_program("module {}", "v5e:2x2")
+
+
+SCHEDULED = """HloModule step, is_scheduled=true
+
+%fused_computation (param_0: bf16[8,128]) -> bf16[8,128] {
+  %param_0 = bf16[8,128]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT %negate = bf16[8,128]{1,0:T(8,128)(2,1)} negate(%param_0)
+}
+
+ENTRY %main (states: bf16[8,128], weights: f32[2,128]) -> (bf16[8,128], f32[2]) {
+  %states = bf16[8,128]{1,0:T(8,128)(2,1)} parameter(0)
+  %weights = f32[2,128]{1,0:T(2,128)} parameter(1)
+  %copy-start = (bf16[8,128]{1,0:T(8,128)(2,1)S(1)}, bf16[8,128]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) copy-start(%states)
+  %slice-start.1 = ((f32[2,128]{1,0}), f32[1,128]{1,0:S(1)}, s32[]{:S(2)}) slice-start(%weights), slice={[0:1], [0:128]}
+  %copy-done = bf16[8,128]{1,0:T(8,128)(2,1)S(1)} copy-done(%copy-start)
+  %slice-done.1 = f32[1,128]{1,0:S(1)} slice-done(%slice-start.1)
+  %whole = f32[1,128]{1,0:S(1)} custom-call(%slice-done.1), custom_call_target="ConcatBitcast"
+  %fusion = (bf16[8,128]{1,0:T(8,128)(2,1)}, /*index=1*/f32[2]{0}) fusion(%copy-done, %whole), kind=kLoop, calls=%fused_computation
+  %first = bf16[8,128]{1,0:T(8,128)(2,1)} get-tuple-element(%fusion), index=0
+  %is_finite = pred[]{:T(512)} custom-call(%first), custom_call_target="tpu_custom_call"
+  ROOT %tuple = (bf16[8,128]{1,0:T(8,128)(2,1)}, f32[2]{0}) tuple(%first, %fusion)
+}
+"""  # noqa: E501
+
+
+def test_bytes_are_where_the_program_says():
+    assert traffic(SCHEDULED) == {
+        "bf16[8,128]": {COPIED: 2048, IN_FAST_MEMORY: 2048, IN_MEMORY: 2 * 2048},
+        "f32[2,128]": {COPIED: 512},
+        "f32[1,128]": {IN_FAST_MEMORY: 512},
+        "f32[2]": {IN_MEMORY: 8},
+        "pred[]": {IN_MEMORY: 1},
+    }

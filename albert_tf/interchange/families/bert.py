@@ -1,8 +1,23 @@
-"""BERT and DistilBERT."""
+"""BERT, DistilBERT, ALBERT, RoBERTa and XLM-RoBERTa."""
 
+import dataclasses
+
+from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
-from albert_tf.interchange.families.family import Family, Found, Names, Values, embedding_names, masked_lm_names
+from albert_tf.interchange import foreign_config
+from albert_tf.interchange.families.family import (
+    OWN_LAYER,
+    SIZES,
+    Family,
+    Found,
+    Names,
+    Values,
+    embedding_names,
+    masked_lm_names,
+)
+from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.tokenizers.sentencepiece import KOBERT
+from albert_tf.interchange.tokenizers.xlm_roberta import XLM_ROBERTA
 from albert_tf.interchange.variables import block_names
 
 
@@ -59,3 +74,86 @@ class DistilBert(Family):
                 *("ffn.lin1", "ffn.lin2", "output_layer_norm"),
             ),
         }
+
+
+class Albert(Family):
+    """ALBERT 1 and 2, with blocks in groups, whose projection of embeddings is there even where it changes nothing."""
+
+    class_prefix = "Albert"
+    prefix = "albert."
+    decoder = "predictions.decoder."
+    always_projects = True
+    pretraining_heads = {
+        **masked_lm_names("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+        "sentence_order_head/dense": "sop_classifier.classifier",
+    }
+    defaults = {
+        **SIZES,
+        "vocab_size": 30000,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_hidden_layers": 12,
+        "num_hidden_groups": 1,
+        "num_attention_heads": 64,
+        "intermediate_size": 16384,
+        "inner_group_num": 1,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "classifier_dropout_prob": 0.1,
+    }
+    always: Values = {}  # layers share what `num_hidden_groups` says
+
+    def encoder_names(self) -> Names:
+        return {
+            **embedding_names(self.prefix),
+            "encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
+            **block_names(
+                "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}.",
+                *("attention.query", "attention.key", "attention.value", "attention.dense", "attention.LayerNorm"),
+                *("ffn", "ffn_output", "full_layer_layer_norm"),
+            ),
+            "encoder/pooler": "albert.pooler",
+        }
+
+    def config_to_write(self, model: PortableModel) -> AlbertConfig:
+        config = foreign_config.with_groups(model.config, "huggingface")
+        return super().config_to_write(dataclasses.replace(model, config=config))
+
+
+class Roberta(Family):
+    """Positions are counted from [PAD]'s id. Only the weights tell of a pooler, which the encoder alone has."""
+
+    class_prefix = "Roberta"
+    prefix = "roberta."
+    decoder = "lm_head.decoder."
+    pretraining_heads = masked_lm_names("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+    text_head = OWN_LAYER
+    choice_head = {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"}
+    has_gelu_in_masked_lm = True
+    defaults = {**Family.defaults, "vocab_size": 50265}
+    fixed = {"classification_head": "dense_tanh"}
+
+    def read_config(self, values: Values, found: Found, source: str) -> Values:
+        fields = super().read_config(values, found, source)
+        pad_id = values.get("pad_token_id", 1)
+        if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
+            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {shorten(pad_id)}")
+        return {**fields, "position_offset": pad_id + 1, "pooler": self.has_pooler(found)}
+
+    def computes(self, config: AlbertConfig) -> Values:
+        return {**super().computes(config), "position_offset": config.position_offset, "pooler": config.pooler}
+
+    def config_to_write(self, model: PortableModel) -> AlbertConfig:
+        if not model.config.position_offset:
+            raise InputError(
+                f"`to=huggingface` can't express position_offset=0 of model_type={self.name}, which begins behind [PAD]"
+            )
+        return super().config_to_write(model)
+
+
+class XlmRoberta(Roberta):
+    """RoBERTa with other names of classes, and a tokenizer of its own."""
+
+    class_prefix = "XLMRoberta"
+    sentencepiece = XLM_ROBERTA

@@ -78,8 +78,7 @@ class Gpt2(Family):
         rates = values.get("embd_pdrop", 0.1), values.get("resid_pdrop", 0.1)
         if rates[0] != rates[1]:
             raise InputError(
-                f"{source}: embd_pdrop={shorten(rates[0])} and resid_pdrop={shorten(rates[1])} are one rate in models "
-                "of albert_tf; make them equal"
+                f"{source}: embd_pdrop={shorten(rates[0])} and resid_pdrop={shorten(rates[1])} must be equal here"
             )
         values = {name: value for name, value in values.items() if not name.startswith("summary_")}  # of other heads
         if values.get("n_inner") is None and isinstance(values.get("n_embd", 768), int):

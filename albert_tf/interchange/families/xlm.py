@@ -104,8 +104,7 @@ class Xlm(Family):
                 )
         if model.has_head:
             raise InputError(
-                f"`to=huggingface` can't express the head of a model of model_type={self.name}: transformers has other "
-                "ones for it; convert the model that was fine-tuned"
+                f"`to=huggingface` can't express the head of a model of model_type={self.name}; convert one without"
             )
         return config
 

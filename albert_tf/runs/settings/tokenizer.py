@@ -11,7 +11,7 @@ from albert_tf.base.console import tell
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_text
 from albert_tf.base.settings import RARE, Settings, free
-from albert_tf.interchange.foreign_folder import tokenizer_of_transformers
+from albert_tf.interchange.conversion import tokenizer_of_transformers
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.huggingface import is_of_transformers

@@ -25,8 +25,7 @@ def make_signatures(trained: TrainedModel, num_guesses: int = NUM_GUESSES) -> Si
         return PretrainedSignatures(trained, num_guesses)
     if trained.task.kind.answer not in SIGNATURES:
         raise InputError(
-            f"a model fine-tuned for {type(trained.task).__name__} can't be exported; albert_tf.load(folder).predict "
-            "asks it in Python"
+            f"a model fine-tuned for {type(trained.task).__name__} can't be exported; ask it by albert_tf.load(folder)"
         )
     return SIGNATURES[trained.task.kind.answer](trained)
 

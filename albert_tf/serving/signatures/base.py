@@ -2,7 +2,6 @@
 
 import abc
 import collections.abc
-import inspect
 import re
 
 import tensorflow as tf
@@ -12,8 +11,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 from albert_tf.tokenization.vocabulary import MASK
 
-# Batches of texts of all lengths computed in groups of about one length each, so that little is padding.
-
 Tensors = dict[str, tf.Tensor]
 
 # Larger groups hardly make better use of a CPU, and pad more.
@@ -21,7 +18,7 @@ _GROUP_SIZE = 8
 
 
 def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], batch: Tensors) -> Tensors:
-    """Returns a function's outputs for a batch, computed a group at a time: short texts first.
+    """Returns a function's outputs for a batch, computed in groups of about one length: short texts first.
 
     The batch is the encoder's inputs, int32 [N, S] each, and other features of each text, [N, up to S, ...]. Of a
     group's part of it, int32 [B, T], the function returns tensors [B, ...], of which [N, ...] is returned, or, with a
@@ -62,8 +59,6 @@ def _pad_pieces(values, count):
     return tf.pad(values, [[0, 0], [0, count], *[[0, 0]] * (values.shape.rank - 2)])
 
 
-# Parts of texts, as characters or as pieces, inside a graph.
-
 # All that Python's \s takes for a space; there is none above.
 _SPACES = [code_point for code_point in range(0x3001) if re.match(r"\s", chr(code_point))]
 
@@ -91,9 +86,6 @@ def is_space(characters: tf.Tensor) -> tf.Tensor:
     spaces = tf.constant(_SPACES)
     places = tf.minimum(tf.searchsorted(spaces, characters), len(_SPACES) - 1)
     return tf.equal(tf.gather(spaces, places), characters)
-
-
-# Raw strings to what a model reads, inside the graph of an exported model.
 
 
 class TextInputs:
@@ -135,7 +127,7 @@ Outputs = dict[str, tf.Tensor]
 class Signatures(abc.ABC):
     """The functions that an export has, and the model that they share.
 
-    Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
+    Inputs are string tensors [N] under the names of the task's `input_fields`; the tokenizer is part of the graph.
     Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; shorter rows are filled
     up, and `LENGTHS` says how many columns of each row are there. Lengths and batch sizes are free; texts of about one
     length are computed together.
@@ -160,7 +152,8 @@ class Signatures(abc.ABC):
     def trace_one(self, name: str) -> collections.abc.Callable[..., Outputs]:
         """Returns the graph of one of the functions."""
         function = self.functions()[name]
-        specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
+        fields = ("text",) if self._task is None else self._task.input_fields
+        specs = [tf.TensorSpec([None], tf.string, field) for field in fields]
 
         def compute(*texts):
             # What is no UTF-8 becomes U+FFFD here, so that all parts of the graph read the same characters.

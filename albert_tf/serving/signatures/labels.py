@@ -1,7 +1,6 @@
 """Labels with probabilities, or numbers, for texts and pairs of texts."""
 
 import functools
-import inspect
 
 import tensorflow as tf
 
@@ -19,17 +18,14 @@ class LabelSignatures(Signatures):
     """
 
     def functions(self):
-        return {DEFAULT: self._of_pairs if len(self._task.input_fields) > 1 else self._of_texts}
+        return {DEFAULT: self._of_texts}
 
-    def _of_texts(self, text):
+    def _of_texts(self, *texts):
         if self._task.doc_stride is None:
-            return self._answer(self._task_outputs(self._inputs.encode(text)))
-        windows, rows = self._cut(self._tokenizer.encode_ids(text))
+            return self._answer(self._task_outputs(self._inputs.encode(*texts)))
+        windows, rows = self._cut(self._tokenizer.encode_ids(*texts))
         outputs = self._task_outputs(self._inputs.pack(windows))
         return self._answer({name: tf.math.segment_mean(values, rows) for name, values in outputs.items()})
-
-    def _of_pairs(self, text, text_pair):
-        return self._answer(self._task_outputs(self._inputs.encode(text, text_pair)))
 
     def _cut(self, ids):
         """Returns the windows of texts, int32 [W, (tokens)], and the text of each, int32 [W]."""
@@ -39,13 +35,12 @@ class LabelSignatures(Signatures):
 
     def _answer(self, outputs):
         probabilities = outputs["probabilities"] if "probabilities" in outputs else tf.nn.softmax(outputs["logits"])
-        labels = tf.constant(self._task.labels)
-        return {
-            "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
-            "probability": tf.reduce_max(probabilities, axis=-1),
-            "labels": tf.tile(labels[None], [tf.shape(probabilities)[0], 1]),
-            "probabilities": probabilities,
-        }
+        best = tf.gather(tf.constant(self._task.labels), tf.argmax(probabilities, axis=-1))
+        return {"label": best, "probability": tf.reduce_max(probabilities, axis=-1), **self._of_all(probabilities)}
+
+    def _of_all(self, probabilities):
+        labels = tf.tile(tf.constant(self._task.labels)[None], [tf.shape(probabilities)[0], 1])
+        return {"labels": labels, "probabilities": probabilities}
 
 
 class LabelsSignatures(LabelSignatures):
@@ -58,23 +53,15 @@ class LabelsSignatures(LabelSignatures):
     """
 
     def functions(self):
-        def given(*texts):
-            return self._given(self._shared(*texts))
-
-        def of_all(*texts):
-            probabilities = self._shared(*texts)
-            labels = tf.tile(tf.constant(self._task.labels)[None], [tf.shape(probabilities)[0], 1])
-            return {"labels": labels, "probabilities": probabilities}
-
-        (function,) = super().functions().values()
-        given.__signature__ = of_all.__signature__ = inspect.signature(function)
-        return {DEFAULT: given, LabelsAnswer.signature: of_all}
+        return {
+            DEFAULT: lambda *texts: self._given(self._shared(*texts)),
+            LabelsAnswer.signature: lambda *texts: self._of_all(self._shared(*texts)),
+        }
 
     @functools.cached_property
     def _shared(self):
         """The graph of all probabilities: one in both functions, so that the model is in the export once."""
-        (function,) = super().functions().values()
-        return tf.function(function, autograph=False)
+        return tf.function(self._of_texts, autograph=False)
 
     def _answer(self, outputs):
         return outputs["probabilities"] if "probabilities" in outputs else tf.math.sigmoid(outputs["logits"])
