@@ -66,7 +66,7 @@ class DistanceProjections(ConfiguredLayer):
         config = self._config
         head_size = config.hidden_size // config.num_attention_heads
         *_, seed = split_dropout_seed(dropout_seed, 3)  # the first two are those of attention
-        embeddings = dropout(relative.embeddings, config.hidden_dropout_prob, seed)[None]
+        embeddings = dropout(relative.embeddings, config.hidden_dropout_prob, seed, has_examples=False)[None]
         if config.share_att_key:
             query, key, _ = heads_of(shared(embeddings, embeddings), head_size)
         else:

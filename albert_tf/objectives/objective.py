@@ -89,8 +89,8 @@ class Objective(abc.ABC):
             the same.
         auxiliary_models: Those that are trainable but only of use in training; checkpoints hold them.
         vector_metrics: The lengths of those of `metric_names` that are vectors, such as scores counted in bins.
-        compares_examples: Whether an example's loss depends on the others of its batch, so that evaluations are equal
-            only with batches of one size.
+        compares_examples: Whether an example's loss depends on the others of its batch, or on its place there, so that
+            evaluations are equal only with batches of one size, and the cores of a CPU can't share one.
         blind_metric: The metric that a packing's rule which reads no text also has a value of; None if there is none.
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data's, by carrying over
             the embeddings of tokens.

@@ -7,7 +7,11 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.base.compilation import is_compiled_whole
 from albert_tf.base.errors import InputError
+from albert_tf.base.processes import num_usable_cores
+from albert_tf.modeling.kernels.elementwise import part_of_batch
+from albert_tf.objectives.objective import Batch
 from albert_tf.training.devices import WholeStepStrategy
 
 _Result = typing.TypeVar("_Result")
@@ -68,6 +72,44 @@ def distribute_batches(
 def _is_one_cpu(strategy):
     devices = [tf.DeviceSpec.from_string(device).device_type for device in strategy.extended.worker_devices]
     return devices == ["CPU"] and strategy.num_replicas_in_sync == 1
+
+
+# A batch on the cores of a CPU.
+#
+# Between two products an operation takes too little time to be shared among threads, which wait for each other. So on a
+# CPU each core computes a part of the batch, the whole way through the model.
+#
+# python -m benchmarks.train_step --cores=1,2 --only=albert_tf,products    (what each core adds)
+
+
+def compute_in_parts(
+    function: collections.abc.Callable[[Batch], _Result], batch: Batch, compares_examples: bool = False
+) -> list[_Result]:
+    """Returns the results of a function of a replica's batch for each of its parts, in order.
+
+    These are as many equal parts as the cores of one CPU can compute at once; a single one on other devices, in what
+    XLA compiles as a whole, and where the function compares examples. Dropout is that of the whole batch.
+    """
+    count = 1 if compares_examples else _count_parts(batch)
+    if count == 1:
+        return [function(batch)]
+
+    @tf.function(autograph=False)  # so that it is traced once
+    def compute(index, part):
+        with part_of_batch(index):
+            return function(part)
+
+    cut = {name: tf.split(values, count) for name, values in batch.items()}
+    return [compute(tf.constant(index), {name: cut[name][index] for name in cut}) for index in range(count)]
+
+
+def _count_parts(batch):
+    if is_compiled_whole() or not (tf.distribute.has_strategy() and _is_one_cpu(tf.distribute.get_strategy())):
+        return 1
+    size = next(iter(batch.values())).shape[0]
+    if not size:
+        return 1
+    return max(count for count in range(1, num_usable_cores() + 1) if size % count == 0)
 
 
 def distribute_host_batches(

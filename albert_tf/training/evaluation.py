@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.base.console import with_progress
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
-from albert_tf.training.batches import distribute_batches, has_any_length, read_batches
+from albert_tf.training.batches import compute_in_parts, distribute_batches, has_any_length, read_batches
 from albert_tf.training.devices import is_chief
 from albert_tf.training.train_state import MetricSums
 from albert_tf.training.train_step import make_eval_function, total_loss
@@ -58,7 +58,8 @@ def make_output_step(
     """Returns a tf.function (batch) that returns what another makes of it in every replica, and `example_weights`."""
 
     def replica_step(batch):
-        return function(batch), batch["example_weights"]
+        parts = compute_in_parts(function, batch)
+        return tf.nest.map_structure(lambda *tensors: tf.concat(tensors, axis=0), *parts), batch["example_weights"]
 
     @tf.function(autograph=False, reduce_retracing=has_any_length(strategy))
     def step(batch):

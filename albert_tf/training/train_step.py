@@ -5,6 +5,7 @@ micro-batches and replicas, the update, and metrics that stay on the device.
 """
 
 import collections.abc
+import functools
 import typing
 
 import tensorflow as tf
@@ -12,7 +13,7 @@ import tensorflow as tf
 from albert_tf.modeling.kernels.elementwise import fold_in
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
-from albert_tf.training.batches import has_any_length
+from albert_tf.training.batches import compute_in_parts, has_any_length
 from albert_tf.training.train_state import MetricSums, TrainState
 
 
@@ -40,8 +41,12 @@ def make_replica_step(
 
         def compute_gradients(micro_batch, index):
             dropout_seed = fold_in(seed_of_step, first_index + index)
+            gradients_of_part = functools.partial(compute_gradients_of_part, dropout_seed)
+            return _add_up(compute_in_parts(gradients_of_part, micro_batch, objective.compares_examples))
+
+        def compute_gradients_of_part(dropout_seed, part):
             with tf.GradientTape() as tape:
-                computed = objective.compute(micro_batch, training=True, dropout_seed=dropout_seed, **models)
+                computed = objective.compute(part, training=True, dropout_seed=dropout_seed, **models)
                 averages = {
                     name: tf.math.divide_no_nan(computed[name][0], weight)
                     for name, weight in zip(coefficients, weights)
@@ -90,8 +95,14 @@ def _accumulate(compute_gradients, batch, count, variables, metric_shapes):
             {name: (tf.zeros(shape), tf.zeros(shape)) for name, shape in metric_shapes.items()},
         ),
         maximum_iterations=count,
+        parallel_iterations=1,
     )
     return {name: total for name, total in gradients.items() if name in reached}, loss, computed
+
+
+def _add_up(results):
+    """Returns the sums of equal nested structures of tensors."""
+    return results[0] if len(results) == 1 else tf.nest.map_structure(lambda *tensors: tf.add_n(tensors), *results)
 
 
 def _cut(values, count):
@@ -139,8 +150,11 @@ def make_eval_function(
 ) -> typing.Callable:
     """Returns a tf.function (batch) that adds the batch's metrics to `sums`, which must have the objective's names."""
 
+    def compute(part):
+        return objective.compute(part, training=False, dropout_seed=None, **models)
+
     def replica_step(batch):
-        sums.update(objective.compute(batch, training=False, dropout_seed=None, **models))
+        sums.update(_add_up(compute_in_parts(compute, batch, objective.compares_examples)))
 
     @tf.function(autograph=False, reduce_retracing=has_any_length(strategy))
     def eval_step(batch):

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-<<<<<<< HEAD
-from distilled_models import AS_DEBERTA, CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded
-=======
-from distilled_models import CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded, random_model
->>>>>>> b46a73768e1d083a803b46a964585debadc23273
+from distilled_models import AS_DEBERTA, CONFIG, KINDS, LENGTH, OTHER, batch_of, computed, distil, loaded, random_model
 
 from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining

@@ -19,6 +19,7 @@ class LinearObjective(Objective):
     """Fits a plane, with noise in place of dropout."""
 
     metric_names = ("absolute_error",)
+    compares_examples = True  # the noise of an example depends on its place
 
     def __init__(self, selection_metric="loss"):
         self.loss_coefficients = {"squared_error": 1.0}

@@ -131,11 +131,18 @@ class TinyRun:
         return self.state.global_step
 
     def take_steps(
-        self, examples: dict[str, np.ndarray], batch_size: int, gradient_accumulation_steps: int = 1
+        self,
+        examples: dict[str, np.ndarray],
+        batch_size: int,
+        gradient_accumulation_steps: int = 1,
+        drop_remainder: bool = False,
     ) -> dict[str, float]:
-        """Trains on the examples in order and returns the averages that the loop would report."""
+        """Trains on the examples in order and returns the averages that the loop would report.
+
+        The size of a batch is known to the step, and the cores of a CPU share it, only with `drop_remainder`.
+        """
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
-        batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
+        batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size, drop_remainder)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
         found = measured(self.state.objective, self.state.metric_sums)
         self.averages = {name: value for name, value in found.items() if name != "loss"}

@@ -12,12 +12,7 @@ import typing
 import numpy as np
 
 from albert_tf.asking.texts import read_texts
-<<<<<<< HEAD
-from albert_tf.base.errors import InputError, listed, shorten
-=======
 from albert_tf.base.errors import InputError, listed, quote, shorten
-from albert_tf.base.texts import window_borders
->>>>>>> b46a73768e1d083a803b46a964585debadc23273
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT, Features
 from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once

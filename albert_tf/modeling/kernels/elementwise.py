@@ -1,5 +1,8 @@
 """Dropout, GELU and LayerNorm with gradients of their own, which keep less for the way back."""
 
+import collections.abc
+import contextlib
+import contextvars
 import math
 
 import tensorflow as tf
@@ -16,10 +19,30 @@ from albert_tf.base.compilation import fused, is_compiled_for_tpu, is_fused, opt
 # python -m benchmarks.other_encoders  (time on a CPU, with lengths that differ)
 
 
-def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops a share of the elements and scales the rest up; equal seeds int32 [2] drop the same ones, None none."""
+# Which of a batch's equal parts the code computes, a scalar int32; None for all of it.
+_part = contextvars.ContextVar("part", default=None)
+
+
+@contextlib.contextmanager
+def part_of_batch(index: tf.Tensor) -> collections.abc.Iterator[None]:
+    """Lets `dropout` drop in a part of a batch, the index-th of equal ones, what it would drop there in the whole."""
+    token = _part.set(index)
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
+def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None, has_examples: bool = True) -> tf.Tensor:
+    """Drops a share of the elements and scales the rest up; equal seeds int32 [2] drop the same ones, None none.
+
+    The first axis is that of the batch's examples, unless `has_examples` is False.
+    """
     if seed is None or not rate:
         return inputs
+    if has_examples and _part.get() is not None:
+        # The seed's first number is added to that of each element.
+        seed += tf.stack([_part.get() * tf.size(inputs), 0])
 
     @tf.custom_gradient
     def apply(inputs):

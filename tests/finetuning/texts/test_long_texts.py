@@ -9,14 +9,9 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.base.errors import InputError
-<<<<<<< HEAD
 from albert_tf.base.texts import mean_over_windows, softmax
-from albert_tf.finetuning import Classification, MultiLabel, Regression, runner
-=======
-from albert_tf.base.texts import mean_over_windows, softmax, window_borders
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, MultiLabel, MultipleChoice, QuestionAnswering, Regression, runner
->>>>>>> b46a73768e1d083a803b46a964585debadc23273
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.task import CUT, describe_cuts, length_limit
 from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_in_windows
