@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "albert_tf"
 
 # What a newcomer can hold in the head.
-MOST_FOLDERS, MOST_FILES, MOST_LINES, LEAST_LINES = 28, 16, 500, 60
+MOST_FOLDERS, MOST_FILES, MOST_LINES, LEAST_LINES = 30, 17, 500, 60
 READ_WITHOUT_THE_PACKAGE = {"albert_tf.cli.commands"}  # by setup.py
 
 # Each part of the library, from the bottom up, and the parts that it may use.
