@@ -136,7 +136,8 @@ def _columns_of(path):
         columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
     if len(columns) != 2:
         raise InputError(
-            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with `languages`"
+            f"{path} has the columns {listed(columns) or '(none)'}, but a pair has two; name these with "
+            f"`languages`, such as korean{JOIN}english"
         )
     if any(len(name.split()) > 1 for name in columns):
         raise InputError(
