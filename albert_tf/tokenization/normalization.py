@@ -136,10 +136,13 @@ def _full_width_to_ascii(texts):
     pattern = f"(?s).*[{chr(FULL_WIDTH.start)}-{chr(FULL_WIDTH.stop - 1)}].*"
     rows = tf.where(tf.strings.regex_full_match(texts, pattern))
     characters = tf.strings.unicode_decode(tf.gather_nd(texts, rows), "UTF-8")
-    values = characters.flat_values
-    is_wide = (values >= FULL_WIDTH.start) & (values < FULL_WIDTH.stop)
-    converted = characters.with_flat_values(tf.where(is_wide, values - FULL_WIDTH_TO_ASCII, values))
+    converted = characters.with_flat_values(_to_ascii(characters.flat_values))
     return tf.tensor_scatter_nd_update(texts, rows, tf.strings.unicode_encode(converted, "UTF-8"))
+
+
+def _to_ascii(codes):
+    is_wide = (codes >= FULL_WIDTH.start) & (codes < FULL_WIDTH.stop)
+    return where(is_wide, codes - FULL_WIDTH_TO_ASCII, codes)
 
 
 def _squeeze_repeats(texts):
@@ -179,9 +182,7 @@ def _korean_characters(characters, options):
     characters = characters._replace(codes=where(cleaned == _A_SPACE, _SPACE, characters.codes))
     characters = kept(characters, cleaned < _REMOVED)
     if options.full_width_to_ascii:
-        codes = characters.codes
-        is_wide = (codes >= FULL_WIDTH.start) & (codes < FULL_WIDTH.stop)
-        characters = characters._replace(codes=where(is_wide, codes - FULL_WIDTH_TO_ASCII, codes))
+        characters = characters._replace(codes=_to_ascii(characters.codes))
     if options.lower_case:
         characters = replaced(characters, LOWER_CASE)
     if options.strip_accents:

@@ -70,12 +70,6 @@ def slices(values: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf
     return positions.with_values(tf.gather(values.values, positions.values))
 
 
-def count_up(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns for each of `counts` int32 [N] its index as often as it says, and 0, 1, ... beside: int32 [M] each."""
-    numbers = tf.ragged.range(counts)
-    return tf.cast(numbers.value_rowids(), tf.int32), numbers.values
-
-
 def substrings(characters: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     """Returns parts of texts, string [M]; arguments as for `slices` of int32 characters [N, (characters)]."""
     return tf.strings.unicode_encode(slices(characters, rows, begins, ends), "UTF-8")

@@ -7,7 +7,8 @@ import tensorflow as tf
 from albert_tf.asking.answers import DEFAULT, LENGTHS
 from albert_tf.finetuning.ner.alignment import IGNORED
 from albert_tf.modeling.heads import CHARACTERS_SHAPE, REACH
-from albert_tf.serving.signatures.base import Signatures, count_up, is_space, slices, substrings
+from albert_tf.serving.signatures.base import Signatures, is_space, slices, substrings
+from albert_tf.tokenization.arrays import expanded
 from albert_tf.tokenization.unicode_tables import differs
 
 _NO_TYPE = -1
@@ -62,7 +63,7 @@ class EntitySignatures(Signatures):
         """
         room = self._max_seq_length - 2
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        rows, parts = count_up(tf.maximum(1, -(-lengths // room)))
+        parts, rows = expanded(tf.maximum(1, -(-lengths // room)))
         begins = parts * room
         ends = tf.minimum(begins + room, tf.gather(lengths, rows))
 
@@ -92,7 +93,7 @@ class EntitySignatures(Signatures):
 
 def _units_of(characters, are_words):
     """Returns the units of texts, as `units_of` of `finetuning.ner.tagged_text`."""
-    rows, positions = count_up(tf.cast(characters.row_lengths(), tf.int32))
+    positions, rows = expanded(tf.cast(characters.row_lengths(), tf.int32))
     is_part = ~is_space(characters.values)
     if not are_words:
         rows, begins = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
