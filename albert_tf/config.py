@@ -48,7 +48,7 @@ UNUSED_ORIGINAL_KEYS = frozenset(
 
 def _one_of(choices, default):
     """Returns the field of a key that has one of a few values."""
-    return dataclasses.field(default=default, metadata={_CHOICES: tuple(choices)})
+    return dataclasses.field(default=default, metadata={_CHOICES: choices})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +152,7 @@ class AlbertConfig:
     # Keys from here on came later. A default is not written, so that files of models without them stay as they were.
     is_causal: bool = False
     character_ngrams: bool = False
-    model_type: str = _one_of((name for name in FAMILIES if name != "bert"), "albert")
+    model_type: str = _one_of(FAMILIES.keys(), "albert")  # a view, as families may be added
     position_offset: int = 0
     pooler: bool = True
     classification_head: str = _one_of(("pooled", "dense_tanh", "dense_gelu", "dense_relu"), "pooled")
@@ -190,7 +190,8 @@ class AlbertConfig:
             groups, layers = "num_hidden_groups", "num_hidden_layers"
             self._refuse(f"{groups} must not exceed {layers}", groups, layers)
         for field in dataclasses.fields(self):
-            value, choices = getattr(self, field.name), field.metadata.get(_CHOICES)
+            value = getattr(self, field.name)
+            choices = [choice for choice in field.metadata.get(_CHOICES, ()) if choice != "bert"]  # which is "albert"
             if choices and value not in choices:
                 raise InputError(f"{field.name} must be one of {', '.join(choices)}. Received: {shorten(value)}")
         if self.attention_initializer == "neighbors" and self.position_initializer != "sinusoidal":

@@ -86,7 +86,7 @@ def test_tables_give_their_columns():
     assert (found.kind, found.labels) == ("entities", [["B-PS", "O"]])
     Table.column_names = {"train": ["text"], "test": ["text"]}
     for table, labels, message in (
-        (frame, "stars", "the table has no column 'stars', but text, other, label, grade; name the columns"),
+        (frame, "stars", "the table has no column 'stars', but text, other, label, grade; name them with"),
         (frame, [1, 0], "for a table, `labels` must be the name of the column that holds them"),
         (Table(), None, r"a DatasetDict holds several tables \(train, test\); give one, as dataset\['train'\]"),
     ):

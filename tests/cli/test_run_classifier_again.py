@@ -276,7 +276,7 @@ def test_label_sets_are_learnt_decided_by_thresholds_and_predicted(classify, top
         ),
         ({"class_weights": "balanced"}, "--class_weights is for texts with one label each"),
         ({"metrics": "accuracy"}, "--metrics=accuracy is not a metric of --multi_label: micro_f1, macro_f1"),
-        ({"label_separator": ""}, "--label_separator must be one or more characters"),
+        ({"label_separator": ""}, "--label_separator must be characters without spaces"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(classify, topics, changes, message):

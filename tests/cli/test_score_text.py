@@ -96,7 +96,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ({"num_examples": 1, "template_file": "template.txt"}, "--num_examples has no effect without --train_file"),
         (
             {"method": "piece", "template_file": "template.txt"},
-            "--method can't be used with --template_file, which always",
+            "--method can't be used with --template_file, which masks within words",
         ),
         ({"template_file": "nowhere.txt"}, "nowhere.txt"),
     ],

@@ -25,7 +25,7 @@ from albert_tf.base.errors import InputError
             "model_type=t5 can't be converted; albert, bert, roberta, electra, distilbert, gpt2, xlm-rob",
         ),
         ({"model_type": ["albert"]}, "model_type="),
-        ({"model_type": None}, 'lacks model_type, .* write it there, as in "model_type": "bert"'),
+        ({"model_type": None}, 'lacks model_type; write it there, as "model_type": "bert"'),
         ({"hidden_act": "silu"}, "hidden_act=silu can't be converted"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type=relative_key is not"),
         ({"is_decoder": True}, "is_decoder=True is not"),

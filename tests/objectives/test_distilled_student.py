@@ -74,7 +74,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ),
         ({}, {"distillation": "logits", "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
         ({}, {"relation_heads": -2}, "`relation_heads=-2` must divide"),
-        ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be one of the 3 layers of `teacher=.*`, 0 to 2, or -1"),
+        ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be a layer of `teacher=.*`, 0 to 2, or -1, the last"),
         ({}, {"distillation": "logits"}, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
         (
             {"hidden_size": 24, "num_attention_heads": 2, "vocab_size": 41},
@@ -89,7 +89,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         (
             {"num_attention_heads": 3, "hidden_size": 12},
             {"distillation": "layers"},
-            "needs a teacher whose number of layers is a multiple of the student's, which is 2, and `teacher=.*` has 3",
+            "`teacher=.*` has 3 layers, no multiple of the student's 2; give the student others",
         ),
         ({}, {"student_layers": "0,3"}, "`student_layers` names layer 3, and the teacher has 3, from 0 to 2"),
         ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),
@@ -97,11 +97,11 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
         ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number. Received: nan"),
-        ({"num_languages": 2}, {}, "can't read models with num_languages=2, such as the student"),
+        ({"num_languages": 2}, {}, "doesn't tell the student what language a text is in \\(num_languages=2\\)"),
         (
             {"relative_attention": "c2p", "num_attention_heads": 3, "hidden_size": 12},
             {"distillation": "layers"},
-            "compares products of queries and keys, and scores of a model with relative_attention are more than these",
+            "can't compare scores of relative_attention; use `distillation=relations`",
         ),
         ({"is_causal": True, "pooler": False}, {}, "those of the student see only what comes before them"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
@@ -114,7 +114,7 @@ def test_models_that_can_not_be_compared_are_refused(write_teacher, changes, set
 
 def test_attention_of_a_teacher_that_knows_distances_is_not_compared(write_teacher):
     teacher = write_teacher(CONFIG.replace(**AS_DEBERTA))
-    with pytest.raises(InputError, match="scores of a model with relative_attention are more than these; use") as error:
+    with pytest.raises(InputError, match="can't compare scores of relative_attention; use") as error:
         distil(CONFIG, teacher, distillation="layers")
     assert "\n" not in str(error.value)
 

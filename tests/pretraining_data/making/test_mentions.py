@@ -107,10 +107,10 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (False, {"names_sha256": "0" * 64}, "other names than those given"),
-        (True, {"names_sha256": "0" * 64, "num_names": 4}, "other names than those given"),
-        (True, {"names_sha256": "", "num_names": 0}, "other names than those given"),
-        (True, {"num_names": 3}, "other names than those given"),
+        (False, {"names_sha256": "0" * 64}, "are of other names than `names`"),
+        (True, {"names_sha256": "0" * 64, "num_names": 4}, "are of other names than `names`"),
+        (True, {"names_sha256": "", "num_names": 0}, "are of other names than `names`"),
+        (True, {"num_names": 3}, "are of other names than `names`"),
         (True, {"packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
         (True, {"masking_options": MaskingOptions(5, do_whole_word_mask=False)}, "do_whole_word_mask"),
     ],
