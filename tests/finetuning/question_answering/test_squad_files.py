@@ -114,7 +114,7 @@ def test_what_can_not_be_used_may_be_left_out(tmp_path, capsys):
 def test_two_questions_of_one_id_are_refused(tmp_path):
     path = write_squad(tmp_path / "a.json", [(CONTEXT, [entry("1", "이순신"), entry("1", "이순신")])])
     message = f"{path}, data[0].paragraphs[0].qas[1]: data[0].paragraphs[0].qas[0] has the id 1 too; "
-    message += "give each question its own id"
+    message += "give each its own"
     with pytest.raises(InputError, match=re.escape(message)):
         read_questions(path)
 
