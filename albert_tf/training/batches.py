@@ -79,7 +79,12 @@ def _is_one_cpu(strategy):
 # Between two products an operation takes too little time to be shared among threads, which wait for each other. So on a
 # CPU each core computes a part of the batch, the whole way through the model.
 #
+# The gradients of each part are held until all are added up, and operations can be shared as well: so more parts than
+# these would cost memory for little.
+#
 # python -m benchmarks.train_step --cores=1,2 --only=albert_tf,products    (what each core adds)
+
+MOST_PARTS = 4
 
 
 def compute_in_parts(
@@ -109,7 +114,7 @@ def _count_parts(batch):
     size = next(iter(batch.values())).shape[0]
     if not size:
         return 1
-    return max(count for count in range(1, num_usable_cores() + 1) if size % count == 0)
+    return max(count for count in range(1, min(MOST_PARTS, num_usable_cores()) + 1) if size % count == 0)
 
 
 def distribute_host_batches(
