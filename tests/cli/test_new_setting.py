@@ -49,7 +49,7 @@ PROGRAM = """
 def library(tmp_path):
     """A folder with the library in it, and a line more."""
     shutil.copytree(LIBRARY, tmp_path / "with" / "albert_tf", ignore=shutil.ignore_patterns("__pycache__"))
-    path = tmp_path / "with" / "albert_tf" / "runs" / "classifier_settings.py"
+    path = tmp_path / "with" / "albert_tf" / "runs" / "settings" / "classifier.py"
     before, border, after = path.read_text(encoding="utf-8").partition('    command = "run_classifier"\n')
     assert border
     path.write_text(before + border + LINE + after, encoding="utf-8")
