@@ -279,6 +279,7 @@ def test_a_few_examples_are_learnt_by_heart(write_teacher, kind):
         ({"num_hidden_layers": 4, "num_hidden_groups": 2}, (0, 2, 3), {"num_hidden_layers": 3, "num_hidden_groups": 3}),
         ({"num_hidden_layers": 3, "sharing": "none"}, (0, 2), {"num_hidden_layers": 2, "num_hidden_groups": 1}),
         ({"num_hidden_layers": 2, "inner_group_num": 2}, (1,), {"num_hidden_layers": 1, "num_hidden_groups": 1}),
+        ({"num_hidden_layers": 3, "sharing": "none", **AS_DEBERTA}, (0, 2), {"num_hidden_layers": 2}),
     ],
 )
 def test_student_begins_with_layers_of_the_teacher(write_teacher, teacher, layers, changes):
@@ -369,6 +370,13 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
 def test_models_that_can_not_be_compared_are_refused(write_teacher, changes, settings, message):
     with pytest.raises(InputError, match=message):
         distil(CONFIG.replace(**changes), **{"teacher": write_teacher(OTHER), **settings})
+
+
+def test_attention_of_a_teacher_that_knows_distances_is_not_compared(write_teacher):
+    teacher = write_teacher(CONFIG.replace(**AS_DEBERTA))
+    with pytest.raises(InputError, match="can't compare scores of relative_attention; use") as error:
+        distil(CONFIG, teacher, distillation="layers")
+    assert "\n" not in str(error.value)
 
 
 def test_student_of_other_shapes_than_its_layers_is_refused(write_teacher):
