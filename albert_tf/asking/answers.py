@@ -67,7 +67,7 @@ class ValueAnswer(Answer):
 
     @abc.abstractmethod
     def columns(self, signature: str, values: np.ndarray) -> Columns:
-        """Returns the columns that a signature's graph gives, of float32 [N, labels] or [N]."""
+        """Returns what a signature's graph would, of float32 [N, labels] or [N]: LiteRT has no strings."""
 
     @abc.abstractmethod
     def outputs(self) -> dict[str, Outputs]:

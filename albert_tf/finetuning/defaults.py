@@ -142,8 +142,7 @@ def training_defaults(
     highest_learning_rate: float | None = None,
 ) -> dict[str, typing.Any]:
     """Returns the settings of a training that does well without tuning: its length, warm-up and peak learning rate."""
-    # `num_train_steps` goes before epochs; `token_dropout` is the share of pieces hidden. For the rest see the
-    # defaults.
+    # `num_train_steps` goes before epochs; `token_dropout` is the share of pieces hidden.
     epochs = num_train_epochs or default_num_train_epochs(num_examples, token_dropout)
     num_train_steps = num_train_steps or num_steps(epochs, num_examples, train_batch_size)
     return {
@@ -156,7 +155,7 @@ def training_defaults(
 def finetuning_settings(
     config: AlbertConfig, num_examples: int, train_batch_size: int = 32, **given: typing.Any
 ) -> RunSettings:
-    """Returns the settings of a run with `training_defaults`, which given ones replace; arguments as there."""
+    """Returns the settings of a run with `training_defaults`, which given ones replace, for Python without commands."""
     names = inspect.signature(training_defaults).parameters
     chosen = training_defaults(
         config, num_examples, train_batch_size, **{name: value for name, value in given.items() if name in names}

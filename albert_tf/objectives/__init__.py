@@ -1,4 +1,4 @@
-"""Objectives, the systems that a model can learn: one file each, and its line below."""
+"""Objectives, the systems that a model can learn: a class each or a list of losses, and its line below."""
 
 import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
 from albert_tf.objectives.causal_lm import CausalLM

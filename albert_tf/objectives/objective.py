@@ -135,7 +135,7 @@ class Objective(abc.ABC):
         return None
 
     def prepare(self, features: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the batch, as in `batch_spec`, for B records, in the graph of the input pipeline.
+        """Returns the batch, as in `batch_spec`, for B records, in the graph of the input pipeline; draws masks, too.
 
         Args:
             features: Those of `input_pipeline.parse`.

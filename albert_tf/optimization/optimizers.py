@@ -97,7 +97,7 @@ _EXCLUDED = re.compile(r"gamma$|beta$|bias")
 class Applied(typing.NamedTuple):
     is_finite: tf.Tensor  # scalar bool, whether loss and gradient were finite; if not, the step was skipped
     gradient_norm: tf.Tensor  # scalar float32, the global norm of the gradients before clipping
-    trust_ratios: dict[str, tf.Tensor]  # scalar float32 by variable, LAMB's factor of the update; empty for AdamW
+    trust_ratios: dict[str, tf.Tensor]  # scalar float32 by variable, LAMB's factor of the update; empty for the others
 
 
 class AdamW(tf.Module):

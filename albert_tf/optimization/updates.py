@@ -1,4 +1,4 @@
-"""The update of one variable by Adam or LAMB: functions of tensors alone."""
+"""The update of one variable by Adam, LAMB or Muon: functions of tensors alone."""
 
 import math
 import typing

@@ -37,7 +37,8 @@ class MaskingOptions:
     """How to mask.
 
     Attributes:
-        max_predictions_per_seq: Most pieces P chosen in a sequence; None for as many as the share asks for.
+        max_predictions_per_seq: Most pieces P chosen in a sequence; None where there are no data yet, and nothing is
+            masked.
         masked_lm_prob: Share of the pieces, [CLS] and [SEP] counted, that is chosen.
         ngram: Longest n-gram, in words.
         favor_shorter_ngram: p(n) ~ 1/n; otherwise every length is as likely.
@@ -81,6 +82,8 @@ def ngram_probabilities(options: MaskingOptions) -> np.ndarray:
 
 def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf.Tensor) -> dict[str, tf.Tensor]:
     """Chooses and replaces pieces of int32 [B, S] `input_ids`, by `input_mask` and `token_boundary` (1: a word starts).
+
+    An objective's `prepare` calls it for each batch, or the builder once, where examples are static or held out.
 
     Each sequence begins with [CLS]; the seed is int32 or int64 [2], and equal ones give equal masks to equal batches.
     Other features are passed on. Adds `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids`,

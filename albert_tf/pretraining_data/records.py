@@ -1,7 +1,7 @@
 """The TFRecord schema of the writer and the readers.
 
 Names and dtypes are the original's (create_pretraining_data.py). A static record holds all of them; a dynamic one
-leaves the three masked_lm features out, and the input pipeline masks it anew each epoch.
+leaves the three masked_lm features out, and the objective masks it anew in each batch (`prepare`).
 """
 
 import collections.abc
@@ -17,6 +17,7 @@ from albert_tf.base.errors import InputError
 
 SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+# The original's name, whatever the label tells of two segments; sentence order has it too.
 LABEL_FEATURE = "next_sentence_labels"
 # How many characters of the text an example stands for.
 CHARACTERS_FEATURE = "num_characters"

@@ -84,11 +84,12 @@ def make_phase(
         mixture: How often each language is drawn; None where the shards are of one.
     """
     batch_size, options, counts = settings.train_batch_size, shards.train_options, shards.examples_per_shard
-    records = shards.train_paths, options, objective.prepare, batch_size, settings.random_seed
+    records = shards.train_paths, options
+    drawn = objective.prepare, batch_size, settings.random_seed
     return Phase(
         end_step or settings.num_train_steps,
         with_batch_size(objective.batch_spec(options.max_seq_length), batch_size),
-        functools.partial(train_dataset, *records, examples_per_shard=counts, mixture=mixture),
+        functools.partial(train_dataset, *records, *drawn, examples_per_shard=counts, mixture=mixture),
         make_held_out_dataset(objective, shards, settings) if evaluates and shards.held_out_paths else None,
         gradient_accumulation_steps or settings.gradient_accumulation_steps,
         hosts_read_apart,

@@ -68,7 +68,7 @@ def export_model(
             os.makedirs(beside := written.beside(folder), exist_ok=True)
             trained.tokenizer.save(beside)
             tokenizer_card = _write_fast_tokenizer(trained.tokenizer, beside) if written.reads_ids else {}
-            card = {**model_card(trained, functions, weight_type), "files": hashes_of(folder), **tokenizer_card}
+            card = {**export_card(trained, functions, weight_type), "files": hashes_of(folder), **tokenizer_card}
             write_json(os.path.join(beside, CARD_FILE), card)
         return target
 
@@ -88,7 +88,7 @@ def _write_fast_tokenizer(tokenizer, folder):
     }
 
 
-def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict:
+def export_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict:
     """Returns the facts that whoever serves or asks a model should know, JSON values."""
     task, doc_stride = trained.task, getattr(trained.task, "doc_stride", None)
     return {

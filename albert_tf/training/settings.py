@@ -28,6 +28,8 @@ _rare = functools.partial(setting, group=RARE)
 class RunSettings(Settings):
     """How to train and evaluate; each setting has help. InputError if values are out of range or don't go together.
 
+    Where this class has no default, those of the commands stand in runs/settings/.
+
     Attributes:
         reference_batch_size: The batch that `learning_rate` belongs to, which `scale_learning_rate=sqrt` multiplies by
             the root of `train_batch_size` / `reference_batch_size`.

@@ -5,7 +5,8 @@ last sentences of a document are a remainder. So a pair must not show how long s
 
 - A segment begins with a sentence and ends inside one: it is what is left of some whole sentences when pieces are
   dropped at their end. So neither segment can be known as the first or the last by where it begins or ends.
-- The lengths of the two segments are drawn, and a fair coin says which of them comes first.
+- The lengths of the two segments are drawn, and a fair coin says which length comes first. Another one, the label,
+  swaps the segments (`Order.pair_maker`).
 - A pair is made only where the text also has the pair with the lengths exchanged, and all four segments begin and end
   alike (a cut may fall between two sentences, and a long sentence may have been split).
 

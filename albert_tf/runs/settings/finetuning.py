@@ -77,7 +77,7 @@ class FinetuningSettings(TrainingSettings, AnyTokenizerSettings, abc.ABC):
         aliases=("train_step",),  # of the original's commands, as the one below
     )
     num_train_epochs: float | None = free(
-        None,
+        None,  # `default_num_train_epochs`
         "Epochs over the training file; by default fewer for a larger file.",
         least=0,
         above=0,

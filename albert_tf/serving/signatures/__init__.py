@@ -1,12 +1,12 @@
-"""The questions that exported models answer: one file a kind, and its line in `SIGNATURES`."""
+"""The questions that exported models answer: a class for each form of answer, and its line in `SIGNATURES`."""
 
 from albert_tf.asking.answers import DEFAULT, Answer, EntitiesAnswer, LabelAnswer, LabelsAnswer, ScoreAnswer, SpanAnswer
 from albert_tf.base.errors import InputError
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.signatures.answers import AnswerSignatures
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.labels import LabelSignatures, LabelsSignatures, ScoreSignatures
 from albert_tf.serving.signatures.pretrained import NUM_GUESSES, PretrainedSignatures
+from albert_tf.serving.signatures.spans import AnswerSignatures
 from albert_tf.serving.signatures.tags import EntitySignatures
 
 # By how a task's answers are spelt.

@@ -14,7 +14,7 @@ class LabelSignatures(Signatures):
     """Of `Classification`: `text` string [N], and `text_pair` string [N] where the task reads pairs.
 
     Returns `label` string [N] and its `probability` float32 [N]; of all L labels `labels` string [N, L], each row the
-    same, and `probabilities` float32 [N, L].
+    same, and `probabilities` float32 [N, L]. Logits of a long text are the mean of its windows'.
     """
 
     def functions(self):
