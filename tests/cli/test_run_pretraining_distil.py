@@ -114,7 +114,7 @@ def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
         ({"objective": None}, "--teacher has no meaning for --objective=albert; leave it out"),
         (
             {"student_layers": "0", "word_embeddings": "cooccurrence"},
-            "--student_layers says what the model begins with",
+            "--student_layers and --word_embeddings both say what the model begins with",
         ),
         ({"student_layers": "4"}, "--student_layers names layer 4, and the teacher has 1, from 0 to 0"),
     ],

@@ -183,7 +183,14 @@ def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> Features:
     """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off."""
-    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`; and [N] `CUT`.
+    # Returns int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
+    features = encode_and_count_cut(tokenizer, examples, max_seq_length)
+    del features[CUT]
+    return features
+
+
+def encode_and_count_cut(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> Features:
+    """Adds to the features of `encode_examples` int32 [N] `CUT`, how many tokens of each example are cut off."""
     columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
         columns.append([example.text_pair for example in examples])

@@ -22,7 +22,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     LabelledText,
     check_labels,
     describe_windows,
-    encode_examples,
+    encode_and_count_cut,
     encode_in_windows,
     line_names,
     read_examples,
@@ -143,7 +143,7 @@ class LabelledTextTask(FinetuningTask):
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs, a row for each text or window, and the labels, 0 where there is none."""
         if self.doc_stride is None:
-            features = encode_examples(tokenizer, examples, max_seq_length)
+            features = encode_and_count_cut(tokenizer, examples, max_seq_length)
         else:
             texts = [example.text for example in examples]
             features = encode_in_windows(tokenizer, texts, max_seq_length, self.doc_stride)
