@@ -267,7 +267,10 @@ def _is_squeezed(character):
 _KEPT, _A_SPACE, _REMOVED = range(3)
 _CLEANED = KindOfCharacter(lambda character: {"": _REMOVED, " ": _A_SPACE}.get(clean_character(character), _KEPT))
 _IS_MARK = KindOfCharacter(lambda character: int(unicodedata.category(character) == "Mn"))
-_COMBINES = KindOfCharacter(lambda character: int(unicodedata.combining(character) != 0))
+# Of Tibetan signs it is the first part that combines.
+_COMBINES = KindOfCharacter(
+    lambda character: int(unicodedata.combining(unicodedata.normalize("NFD", character)[0]) != 0)
+)
 _IS_SQUEEZED = KindOfCharacter(lambda character: int(_is_squeezed(character)))
 # Syllables are composed of the same letters again, and no letter is a mark.
 _DECOMPOSED = Replacement(
