@@ -140,7 +140,7 @@ def test_an_order_that_there_is_is_learnt():
         ids = FIRST_WORD + starts + np.arange(LENGTH)
         ids[:, [0, LENGTH // 2, LENGTH - 1]] = CLS, SEP, SEP
         accuracies.append(float(step(prepare_batch(tf.constant(ids, tf.int32), tf.constant([0, number], tf.int64)))))
-    assert np.mean(accuracies[:10]) < 0.5 and np.mean(accuracies[-10:]) > 0.9  # chance is a third
+    assert np.mean(accuracies[:10]) < 0.5 and np.mean(accuracies[-10:]) > 0.8  # chance is a third
 
 
 def test_models_that_know_entities_and_records_of_an_unknown_vocabulary_are_refused():
