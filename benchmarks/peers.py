@@ -1,6 +1,6 @@
 """The same training step as other libraries write it: masked language model, AdamW, no dropout, given masked positions.
 
-Each step takes the features of `albert_tf.tpu.compile_step.make_batch`. Neither peer prunes the last block;
+Each step takes the features of `benchmarks.train_step.make_batch`. Neither peer prunes the last block;
 KerasHub has no sentence order head. Needs the packages of requirements-references.txt.
 """
 

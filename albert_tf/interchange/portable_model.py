@@ -53,7 +53,8 @@ class Weight:
             ) from error
         if not np.isfinite(values).all():
             raise InputError(
-                f"a variable of shape {list(self.shape)} holds NaN or infinity: training diverged; use an earlier one"
+                f"a variable of shape {list(self.shape)} holds NaN or infinity, so training had diverged; use "
+                "an earlier checkpoint"
             )
         return values
 

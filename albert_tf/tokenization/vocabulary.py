@@ -26,7 +26,7 @@ class Vocabulary:
 
     Attributes:
         num_separators: How many [SEP] stand between the two texts of a pair.
-        truncation: Which of them keeps the odd piece where both are cut, one of `pair_truncation.TRUNCATIONS`.
+        truncation: Which of them keeps the odd piece where both are cut, one of `base.texts.TRUNCATIONS`.
 
     Args:
         pieces: The pieces in the order of their ids.
