@@ -23,10 +23,10 @@ NOTHING_TO_TRAIN = "nothing to train"
 QUICK_TO_TRACE = """
 import tensorflow as tf
 
-from albert_tf.compilation import fusion
+from albert_tf.base import compilation
 
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-fusion._xla_compiles_here = lambda: False
+compilation._xla_compiles_here = lambda: False
 """
 TRAINED = {"01_from_scratch": 1, "02_fine_tuning": 2, "03_questions_and_entities": 3, "04_inside_albert": 2}
 
