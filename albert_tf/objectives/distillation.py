@@ -235,7 +235,7 @@ def _check_settings_of_others(name, settings):
 
 def _check_model(config, whose):
     refuse_entities(config, "distil", whose)
-    refuse_causal(config, "`objective=distil`", whose)
+    refuse_causal(config, "`objective=distil`", whose, "use another model")
     refuse_languages(config, "distil", whose)
 
 

@@ -278,10 +278,13 @@ def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this mod
         )
 
 
-def refuse_causal(config: AlbertConfig, learner: str, whose: str = "this model") -> None:
+_NOT_CAUSAL = "use `objective=causal`, or set is_causal to false in `albert_config_file`"
+
+
+def refuse_causal(config: AlbertConfig, learner: str, whose: str = "this model", remedy: str = _NOT_CAUSAL) -> None:
     """Raises InputError if tokens see only those before them, where both sides are needed."""
     if config.is_causal:
         raise InputError(
             f"{learner} reads pieces from both sides, and those of {whose} see only what comes before them "
-            "(is_causal=true); use `objective=causal`, or set is_causal to false in `albert_config_file`"
+            f"(is_causal=true); {remedy}"
         )

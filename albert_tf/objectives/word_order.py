@@ -36,7 +36,10 @@ class WordOrder(PretrainingLoss):
 
     def prepare(self, features, seed):
         if self._masking.tokens is None:
-            raise InputError("it is not known which tokens of the records are special, and must not be shuffled")
+            raise InputError(
+                "`objective=korealbert`: there is no tokenizer.json beside the shards to tell which tokens are "
+                "special; put theirs there"
+            )
         ids, is_free = features["input_ids"], tf.equal(features["input_mask"], 1) & ~_masked_places(features)
         for token_id in self._masking.tokens.unmaskable_ids:
             is_free &= tf.not_equal(ids, token_id)

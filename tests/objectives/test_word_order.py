@@ -147,5 +147,5 @@ def test_models_that_know_entities_and_records_of_an_unknown_vocabulary_are_refu
     with pytest.raises(InputError, match="`objective=korealbert` doesn't find the entities"):
         WordOrder(CONFIG.replace(**ENTITIES), MASKING)
     unknown = WordOrder(CONFIG, MaskingOptions())
-    with pytest.raises(InputError, match="it is not known which tokens of the records are special"):
+    with pytest.raises(InputError, match="beside the shards to tell which tokens are special"):
         unknown.prepare(make_records([20]), tf.constant([0, 0], tf.int64))
