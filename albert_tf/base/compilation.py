@@ -1,11 +1,9 @@
-"""How a function is compiled and for which device."""
+"""How a function is compiled, and the device of the program that is traced, as far as the model needs to know them."""
 
 import collections.abc
 import functools
 
 import tensorflow as tf
-
-# The device and compiler of the program that is being traced, as far as the model needs to know them.
 
 
 def is_compiled_whole() -> bool:

@@ -282,7 +282,8 @@ def _files_called(name, there, data_dir):
     for total in {int(total) for _, _, total in numbered if total}:
         if sorted(int(number) for _, number, _ in numbered) != list(range(total)):
             raise InputError(
-                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files; put exactly one complete set there"
+                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, of which some lack or others lie "
+                "among; put one complete set there"
             )
     return [file for file, _, _ in sorted(numbered, key=lambda each: (int(each[1]), each[0]))]
 

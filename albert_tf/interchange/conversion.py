@@ -215,7 +215,8 @@ def kept_as_ours(folder: str, output_dir: str, name: str = CONVERTED_FOLDER, is_
         # A run that was refused, for what the config says of the head, has not begun.
         if not is_to_answer or gfile_for(output_dir).exists(os.path.join(output_dir, SETTINGS_FILE)):
             raise InputError(
-                f"{kept} was converted from another model than {folder} holds now; choose another `output_dir` or model"
+                f"{kept} was converted from another model than {folder} holds now; choose another `output_dir`, or the "
+                "model it began with"
             )
     if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
         empty(kept)  # that run never began, or a process was killed here

@@ -139,7 +139,7 @@ def find_shards(
         is_static = not paths or records.is_static(paths[0])
         if not is_static and tokenizer is None:
             raise InputError(
-                f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model beside it"
+                f"{paths[0]} is not masked yet; put tokenizer.json and vocab.txt or spiece.model beside it"
             )
         features = features_of(packing, folder.manifest.get("options", {}).get("sources", ()))
         return InputOptions(max_seq_length, max_predictions_per_seq, is_static, features)

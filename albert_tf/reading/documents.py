@@ -54,7 +54,7 @@ def read_chunks(
 
 
 def chunks_of(file: CorpusFile, file_index: int) -> collections.abc.Iterator[Chunk]:
-    """Yields the chunks of a `CorpusFile`, or of any object that gives lines like one."""
+    """Yields the chunks of a `CorpusFile`."""
     index, documents, num_characters, continues = 0, [], 0, False
     num_documents = num_lines = 0
 

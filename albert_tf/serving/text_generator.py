@@ -164,7 +164,9 @@ class TextGenerator:
 def _check_no_mask(texts):
     for number, text in enumerate(texts):
         if MASK in text:
-            raise InputError(f"input {number} contains {MASK}, but texts are only continued at their ends; take it out")
+            raise InputError(
+                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use fill_mask"
+            )
 
 
 def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:

@@ -77,7 +77,9 @@ def test_several_files_of_one_part_are_read_or_named(tmp_path, capsys, there, na
 def test_numbered_files_must_be_one_whole_set(tmp_path, there):
     for name in there.split():
         (tmp_path / name).touch()
-    with pytest.raises(InputError, match=r"is one of . files; put exactly one complete set there"):
+    with pytest.raises(
+        InputError, match=r"is one of . files, of which some lack or others lie among; put one complete set there"
+    ):
         find_files(str(tmp_path), DATASETS["csv"].train)
 
 

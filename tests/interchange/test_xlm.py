@@ -103,7 +103,7 @@ def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file,
         (
             {"embedding_size": 16, "intermediate_size": 64, "hidden_act": "relu", **family_named("xlm").always},
             "tag",
-            "can't express the head of a model of model_type=xlm; convert one without",
+            "can't express the head of a model of model_type=xlm; convert a model without",
         ),
     ],
 )

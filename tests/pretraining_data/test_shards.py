@@ -226,7 +226,7 @@ def test_held_out_shards_of_another_length_are_refused(find, folder, build_shard
 
 def test_unmasked_shards_without_their_tokenizer_are_refused(find, folder):
     (folder / "tokenizer.json").unlink()
-    refuses("is not masked yet, which needs tokenizer.json and vocab.txt", find, folder / "train*")
+    refuses("is not masked yet; put tokenizer.json and vocab.txt", find, folder / "train*")
 
 
 def test_tokenizer_that_did_not_make_the_shards_is_refused(find, folder, tiny_tokenizer):

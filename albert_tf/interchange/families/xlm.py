@@ -104,7 +104,7 @@ class Xlm(Family):
                 )
         if model.has_head:
             raise InputError(
-                f"`to=huggingface` can't express the head of a model of model_type={self.name}; convert one without"
+                f"`to=huggingface` can't express the head of a model of model_type={self.name}; convert a model without"
             )
         return config
 

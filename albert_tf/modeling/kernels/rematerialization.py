@@ -20,8 +20,8 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
     """Returns a function with the same result whose gradient recomputes it.
 
     It takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: random numbers only
-    from a seed among its arguments, and weights as arguments. (Where Keras 2 saves a model, it makes layers read
-    variables after all; TensorFlow names them to the gradient.)
+    from a seed among its arguments (and `part_of_batch`), and weights as arguments. (Where Keras 2 saves a model, it
+    makes layers read variables after all; TensorFlow names them to the gradient.)
     """
 
     def rematerialized(*arguments):

@@ -272,7 +272,8 @@ def _remember():
             return database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
         except sqlite3.OperationalError as error:
             raise InputError(
-                f"`deduplicate`: can't write a temporary file ({error}); free some space, or set another SQLITE_TMPDIR"
+                f"`deduplicate`: can't write a temporary file ({error}); free some space, or point the environment's "
+                "SQLITE_TMPDIR elsewhere"
             ) from error
 
     return is_new

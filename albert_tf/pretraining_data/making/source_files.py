@@ -109,7 +109,7 @@ def refuse_tables(paths: list[str]) -> None:
     for path in paths:
         if _is_table(path):
             raise InputError(
-                f"{path} is a table, as `objective=translation` takes; others need text, JSON lines or Parquet"
+                f"{path} is a table, for `objective=translation`; other objectives need text, JSON lines or Parquet"
             )
 
 

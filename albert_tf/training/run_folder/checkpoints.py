@@ -144,7 +144,7 @@ class Checkpointer:
             averages = {name: f"{AVERAGES_PREFIX}{name.removeprefix(MODEL_PREFIX)}" for name in own}
             sources.update((name, average) for name, average in averages.items() if average in shapes)
         if only_model(shapes) != only_model(own):
-            raise InputError(f"{path} belongs to another model; use the config and the labels that it was made with")
+            raise InputError(f"{path} belongs to another model; use its albert_config.json and its labels")
         missing = sorted(name for name in own if shapes.get(name) != own[name])
         if missing:
             raise InputError(
@@ -154,7 +154,7 @@ class Checkpointer:
         groups = {name.partition("/")[0] for name in own}
         left = sorted(name for name in shapes if name not in own and name.partition("/")[0] in groups)
         if left:
-            raise InputError(f"{path} has {left[0]}, which this command does not use; give it the run's settings")
+            raise InputError(f"{path} has {left[0]}, which this command does not use; repeat the run's settings")
         values = reader.read(sources.values())
         for name, source in sources.items():
             self._state[name].assign(values[source])
