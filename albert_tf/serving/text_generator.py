@@ -165,7 +165,8 @@ def _check_no_mask(texts):
     for number, text in enumerate(texts):
         if MASK in text:
             raise InputError(
-                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use fill_mask"
+                f"input {number} contains {MASK}, but texts are only continued at their ends; take it out, or use "
+                "fill_mask"
             )
 
 
