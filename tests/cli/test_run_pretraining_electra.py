@@ -247,3 +247,24 @@ def test_pretrained_model_is_resumed_asked_fine_tuned_and_exported(
         run_script("export_model.py", model_dir=trained, format=kind, output_dir=exported / kind).finished()
         for found, each in zip(albert_tf.load(exported / kind).predict(texts), albert_tf.load(trained).predict(texts)):
             assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
+
+
+@pytest.mark.parametrize(("distillation", "is_taught"), [("relations", True), ("logits", False)])
+def test_model_that_knows_distances_is_taught_and_teaches(
+    pretrain, deberta_flags, config_file, classify, tmp_path, distillation, is_taught
+):
+    configs = [config_file, deberta_flags["albert_config_file"]]
+    of_teacher, of_student = configs if is_taught else reversed(configs)
+    teacher, student = tmp_path / "teacher", tmp_path / "student"
+    flags = {**deberta_flags, "num_train_steps": 2, "num_warmup_steps": 1}
+    pretrain(**{**flags, "albert_config_file": of_teacher}, objective="roberta", output_dir=teacher).succeeded()
+    flags |= {"albert_config_file": of_student, "objective": "distil", "teacher": teacher}
+    pretrain(**flags, distillation=distillation, output_dir=student).succeeded()
+    refused = pretrain(**flags, distillation="layers", output_dir=tmp_path / "refused")
+    assert refused.code == 1 and refused.errors.startswith("error: --distillation=layers can't compare scores")
+    assert refused.errors.count("\n") == 1 and not (tmp_path / "refused").exists()
+
+    trained = {"do_train": True, "do_eval": False}
+    classify(**trained, init_checkpoint=teacher, output_dir=tmp_path / "of_teacher").succeeded()
+    taught = {"init_checkpoint": student, "teacher": tmp_path / "of_teacher", "output_dir": tmp_path / "run"}
+    classify(**trained, **taught).succeeded()
