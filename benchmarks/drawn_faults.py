@@ -47,7 +47,6 @@ flags.DEFINE_integer("seed", 62, "Seed of the draw.")
 
 TABLE = pathlib.Path(ROOT, "benchmarks", "drawn_faults.tsv")
 NUM_FAULTS = 60
-RESULTS = ("number", "file", "result", "seconds", "test")
 FAILED = ".pytest_cache/v/cache/lastfailed"
 
 # By definition and kind: why nothing else than this changes.
@@ -227,7 +226,7 @@ def main(_):
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     results = os.path.join(FLAGS.output_dir, "results.tsv")
     if not os.path.exists(results):
-        write_row(results, RESULTS)
+        write_row(results, ("number", "file", "result", "seconds", "test"))
     done = {row["number"] for row in read_rows(results)}
     failing = []
     with tempfile.TemporaryDirectory() as folder:
