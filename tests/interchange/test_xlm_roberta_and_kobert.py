@@ -21,7 +21,7 @@ import albert_tf
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_examples
+from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_and_count_cut
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizers.files import find_tokenizer
@@ -410,7 +410,7 @@ def test_files_of_tasks_are_encoded_with_two_separators_and_nothing_counts_as_cu
     first, second = PAIRS[0]
     expected = tokenizer.encode(first, second).ids
     assert expected.count(2) == 3
-    texts = encode_examples(tokenizer, [LabelledText(first, second, None, 1)], len(expected))
+    texts = encode_and_count_cut(tokenizer, [LabelledText(first, second, None, 1)], len(expected))
     assert texts["input_ids"].tolist() == [expected] and texts["pieces_cut"].tolist() == [0]
     questions = encode_questions([Question("", first, second, ())], tokenizer, len(expected), WindowOptions())
     assert questions["input_ids"].tolist() == [expected]

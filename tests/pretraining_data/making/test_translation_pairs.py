@@ -160,13 +160,13 @@ def test_table_is_judged_by_all_of_its_rows(tmp_path):
         ({"languages": "a+b+c"}, "'a+b+c' is neither a language nor two of them, as in korean+english"),
         (
             {"objective": "roberta"},
-            "pairs.tsv is a table, as --objective=translation takes; others need text",
+            "pairs.tsv is a table, for --objective=translation; other objectives need text",
         ),
         (
             {"objective": "roberta", "languages": "korean+english"},
             "korean+english is a table of pairs, which only --objective=translation takes; leave it out",
         ),
-        ({"languages": "korean"}, "pairs.tsv is a table, as --objective=translation takes"),
+        ({"languages": "korean"}, "pairs.tsv is a table, for --objective=translation"),
         ({"max_seq_length": 8, "max_predictions_per_seq": 2}, "no pair fits an example"),
     ],
 )
