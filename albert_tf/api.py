@@ -146,14 +146,16 @@ def fit(
             may be none; a number with a fraction; the tags of its words, or the (begin, end, type) of its entities in
             characters; or of a question the (begin, end) of its answer in characters of the text, an object of "text"
             and "answer_start" as in SQuAD, or None where it has none. Of a table the name of the column that holds
-            them, by default "label", or a list of columns of 1 and 0, one for each of several labels.
+            them, by default "label", or a list of columns of 1 and 0, one for each of several labels. With kind
+            "vectors" a number for each pair, which the cosine of their vectors is to follow, or None: of pairs that
+            belong together, or of texts each of which is to differ from all others.
         model: The folder to begin from: a pre-trained or published model, of ours or of transformers. By default the
             included small model.
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
             same call goes on with what it finds there.
         dev: What to evaluate on in place of a share of these: a tuple of texts and labels, or a table.
-        kind: "labels", "multi_label", "numbers", "entities" or "answers"; by default what the labels look like, which
-            is printed.
+        kind: "labels", "multi_label", "numbers", "vectors", "entities" or "answers"; by default what the labels look
+            like, which is printed.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
         trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &

@@ -8,6 +8,7 @@ from albert_tf.finetuning.texts.classification import Classification
 from albert_tf.finetuning.texts.multi_label import MultiLabel
 from albert_tf.finetuning.texts.multiple_choice import MultipleChoice
 from albert_tf.finetuning.texts.regression import Regression
+from albert_tf.finetuning.texts.vectors import Vectors
 
 # By name. Each can be made from the model's config alone.
 TASKS: dict[str, type[FinetuningTask]] = {
@@ -16,6 +17,7 @@ TASKS: dict[str, type[FinetuningTask]] = {
         Classification,
         MultiLabel,
         Regression,
+        Vectors,
         MultipleChoice,
         Entities,
         QuestionAnswering,
@@ -33,4 +35,5 @@ __all__ = [
     "MultipleChoice",
     "QuestionAnswering",
     "Regression",
+    "Vectors",
 ]

@@ -59,6 +59,7 @@ class FinetuningTask(Objective):
         error_columns: The columns of the list of mistakes, as `mistake` fills them; empty for no list.
         input_fields: The parts of one of the inputs of `examples_of`, in order.
         input_columns: Their columns in the files that the task reads; empty where they have none.
+        encoder_settings: How vectors of texts are made, where that is learnt; as `read_encoder_settings` returns it.
     """
 
     title = "fine-tuning loss"
@@ -79,6 +80,7 @@ class FinetuningTask(Objective):
     error_columns: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
+    encoder_settings: collections.abc.Mapping[str, str] = types.MappingProxyType({})
 
     def weights(self, batch: Batch) -> tf.Tensor:
         """Returns how much each example, or each answer to be learnt of it, counts in the loss: float32 [B, ...]."""

@@ -26,7 +26,7 @@ from albert_tf.interchange.families import Family, family_named, family_of
 from albert_tf.interchange.huggingface_heads import class_in, find_head
 from albert_tf.interchange.ours import NO_TASK, known_settings
 from albert_tf.interchange.portable_model import NO_PART, Caveat, PortableModel, ReadOptions, Weight, take_weights
-from albert_tf.interchange.sentence_transformers import read_vectors
+from albert_tf.interchange.sentence_transformers import can_make, read_vectors, write_vectors
 from albert_tf.interchange.tokenizers.files import ids_of, with_tokenizer, write_for_transformers
 from albert_tf.interchange.tokenizers.sentencepiece import HUGGINGFACE
 from albert_tf.interchange.tokenizers.settings import read_max_length
@@ -288,6 +288,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
             f"texts of more than {model.longest_sequence} pieces are read in windows here (doc_stride="
             f"{model.settings['doc_stride']}), and only their beginnings there: transformers has no windows"
         )
-    if model.vectors.get("pooling"):
-        notes.append("left, because it is not of transformers: how sentence-transformers makes vectors")
+    if can_make(model.vectors):
+        write_vectors(model, folder)
+        notes.append("sentence-transformers makes the same vectors of it")
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]

@@ -131,6 +131,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         notes.append(tell_untrained(untrained))
     model = with_tokenizer(PortableModel(config, weights, untrained=untrained, notes=notes), folder, options)
     model.vectors = read_encoder_settings(folder)
+    if task and task.encoder_settings:
+        model.vectors = {**task.encoder_settings, "max_seq_length": settings["max_seq_length"]}
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
     return model

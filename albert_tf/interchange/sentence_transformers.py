@@ -5,9 +5,9 @@ import os
 import typing
 
 from albert_tf.base.errors import InputError, quote, shorten
-from albert_tf.base.files import gfile_for, name_in_folder, read_json, read_text
+from albert_tf.base.files import gfile_for, name_in_folder, read_json, read_text, write_json
 from albert_tf.base.settings import check_types
-from albert_tf.interchange.portable_model import Caveat
+from albert_tf.interchange.portable_model import Caveat, PortableModel
 
 MODULES_FILE = "modules.json"
 _MODES = {"cls": "first", "pooling_mode_cls_token": "first", "mean": "all", "pooling_mode_mean_tokens": "all"}
@@ -50,6 +50,29 @@ def read_vectors(folder: str) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
         return {}, (
             Caveat(f"vectors are not those of sentence-transformers, but averages of the last states: {error}"),
         )
+
+
+def can_make(vectors: dict[str, typing.Any]) -> bool:
+    """Whether sentence-transformers can make vectors by settings of an encoder."""
+    return vectors.get("pooling") in _MODES.values()
+
+
+def write_vectors(model: PortableModel, folder: str) -> None:
+    """Writes beside a folder's model how its vectors are made, as `read_vectors` reads it."""
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if model.vectors.get("normalize") else [])]
+    paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds) if number)]
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (kind, path) in enumerate(zip(kinds, paths))
+    ]
+    modes = {name: pooling == model.vectors["pooling"] for name, pooling in _MODES.items() if "_" in name}
+    for path in paths[1:]:
+        os.makedirs(os.path.join(folder, path))
+    write_json(os.path.join(folder, MODULES_FILE), modules)
+    pooling = {"word_embedding_dimension": model.config.hidden_size, **modes}
+    write_json(os.path.join(folder, paths[1], "config.json"), pooling)
+    settings = {"max_seq_length": model.longest_sequence, "do_lower_case": False}
+    write_json(os.path.join(folder, "sentence_bert_config.json"), settings)
 
 
 def _read(folder):

@@ -9,6 +9,7 @@ from albert_tf.modeling.models import (
     AlbertForQuestionAnswering,
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
+    AlbertForVectors,
 )
 from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 
@@ -21,4 +22,5 @@ __all__ = [
     "AlbertForReplacedTokens",
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
+    "AlbertForVectors",
 ]

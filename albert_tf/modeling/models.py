@@ -306,6 +306,32 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         return {**outputs, "logits": tf.reshape(outputs["logits"], [-1, num_choices])}
 
 
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForVectors(AlbertModel):
+    """A vector for each text, to be compared by the cosine. Arguments as for `AlbertEncoder`."""
+
+    hf_tag = "sentence-similarity"
+    reads_pooler = False
+
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+        super().__init__(config, remat, attention, **kwargs)
+        self.encoder = AlbertEncoder(config, remat, attention, dtype=kwargs.get("dtype"))
+
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
+        """Makes a vector of each text; arguments as for `AlbertEncoder`.
+
+        Returns:
+            The encoder's outputs, and `vectors` float32 [B, H], the mean of the last states of all tokens.
+        """
+        wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed, **wanted)
+        mean = mean_state(outputs["sequence_output"], known_inputs(inputs).get("input_mask"))
+        return {**outputs, "vectors": tf.cast(mean, tf.float32)}
+
+    def _heads_with_inputs(self):
+        return []
+
+
 def _merge_first_axes(values):
     rest = [size or tf.shape(values)[2 + axis] for axis, size in enumerate(values.shape[2:])]
     return tf.reshape(values, [-1, *rest])

@@ -75,8 +75,12 @@ def read_given(
     if is_table(texts):
         if isinstance(labels, list | tuple):
             kind, label_columns = kind or "multi_label", tuple(labels)
-        texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
-    texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
+        if kind == "vectors" and labels is None:
+            texts, _ = _columns(texts, text_columns[0], text_columns)
+        else:
+            texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
+    texts = _as_list(texts, "texts")
+    labels = [None] * len(texts) if kind == "vectors" and labels is None else _as_list(labels, "labels")
     if len(texts) != len(labels):
         raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give one entry of labels for each text")
     if not texts:

@@ -76,6 +76,14 @@ def _number(value, text, number):
     raise InputError(f"labels[{number}] must be a number. Received: {describe(value)}")
 
 
+def _number_or_none(value, text, number):
+    if is_missing(value):
+        return None
+    if not isinstance(text, tuple):
+        raise InputError(f"labels[{number}] must be None: to compare vectors by numbers, texts must be tuples of two")
+    return _number(value, text, number)
+
+
 def _entities(value, text, number):
     """Returns the tags of words, or the (begin, end, type) of entities, in order."""
     if isinstance(text, list):
@@ -200,6 +208,16 @@ def _rows_follow(texts, labels, label_columns, **of_kind):
     return {"task_name": "jsonl", **columns, "regression": False, "multi_label": False, "metrics": None, **of_kind}
 
 
+def _vectors_follow(texts, labels, label_columns):
+    """Returns the settings of texts whose vectors are to be alike, as far as numbers, pairs or nothing says so."""
+    count = sum(label is None for label in labels)
+    if 0 < count < len(labels):
+        raise InputError(f"{count:,} of {len(labels):,} labels are None; give a number for each pair, or for none")
+    learns_from = "numbers" if not count else "pairs" if isinstance(texts[0], tuple) else "texts"
+    of_numbers = {"regression": True, "metrics": ("spearman", "pearson")} if not count else {}
+    return _rows_follow(texts, labels, label_columns, vectors=learns_from, **of_numbers)
+
+
 def _tags_follow(texts, labels, label_columns):
     return {"task_name": "conll" if isinstance(texts[0], list) else "klue_ner"}
 
@@ -216,6 +234,7 @@ KINDS = {
     "labels": GivenKind("labels, one a text", _label, *_ROWS, _rows_follow, lambda label: [label]),
     "multi_label": GivenKind("labels, any number a text", _label_set, *_ROWS, _SETS_FOLLOW, lambda labels: labels),
     "numbers": GivenKind("numbers, one a text", _number, *_ROWS, _NUMBERS_FOLLOW),
+    "vectors": GivenKind("vectors of texts", _number_or_none, *_ROWS, _vectors_follow),
     "entities": GivenKind("the entities in a text", _entities, *_TAGS, _types_in),
     "answers": GivenKind("where a text answers a question", _answers, *_QUESTIONS),
 }

@@ -64,6 +64,8 @@ def export_model(
         target = os.path.join(output_dir, str(_next_version(output_dir)))
         with new_folder(target) as folder:
             trained = load_trained(model_dir, "`model_dir`", tokenizer, dtype=dtype)
+            if trained.task is not None and trained.task.encoder_settings:
+                trained = trained.as_encoder()  # vectors of single texts, which whoever asks compares
             functions = written.write(folder, trained, weight_type)
             os.makedirs(beside := written.beside(folder), exist_ok=True)
             trained.tokenizer.save(beside)

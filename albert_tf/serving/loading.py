@@ -66,7 +66,7 @@ class TrainedModel:
         untrained: The names of the model's variables that are as random as they began.
         fills_masks: Whether it was pre-trained to.
         predicts_next: Whether it was pre-trained to tell which token comes next.
-        encoder_settings: Of a pre-trained model from elsewhere, how vectors are made, where it says it.
+        encoder_settings: How vectors are made, where that was taught, here or elsewhere.
         texts_are_assumed: Whether nothing told the form of its texts, so that `task` reads the usual ones.
     """
 
@@ -81,6 +81,10 @@ class TrainedModel:
     predicts_next: bool = False
     texts_are_assumed: bool = False
     encoder_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+    def as_encoder(self) -> "TrainedModel":
+        """Returns this without the task, of whose model nothing but the encoder is there and no pooler was trained."""
+        return dataclasses.replace(self, task=None, fills_masks=False, untrained=frozenset([_POOLER]))
 
     @property
     def abilities(self) -> tuple[str, ...]:
@@ -159,7 +163,16 @@ def load_finetuned(
     model = _with_weights(task.make_models(dtype=dtype)["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     is_assumed, length = settings.get(TEXTS_ARE_ASSUMED) is True, settings["max_seq_length"]
-    return TrainedModel(model, tokenizer, length, task, checkpoint, _results(folder), texts_are_assumed=is_assumed)
+    return TrainedModel(
+        model,
+        tokenizer,
+        length,
+        task,
+        checkpoint,
+        _results(folder),
+        texts_are_assumed=is_assumed,
+        encoder_settings=dict(task.encoder_settings),
+    )
 
 
 def load_trained(

@@ -7,7 +7,7 @@ import typing
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import RARE, changed, place, setting
 from albert_tf.config import POOLING_CHOICES, AlbertConfig
-from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Regression
+from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Regression, Vectors
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
 from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
@@ -20,6 +20,7 @@ from albert_tf.finetuning.texts.labelled_text import (
     read_examples,
 )
 from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.finetuning.texts.vectors import LEARNS_FROM
 from albert_tf.reading.values import columns_of
 from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines
 
@@ -55,6 +56,13 @@ class ClassifierSettings(FinetuningSettings):
     )
     regression: bool | None = setting(
         None, "Learn numbers, not labels; by default as the data set requires.", in_python=False
+    )
+    vectors: str | None = setting(
+        None,
+        "Learn a vector for each text, so that the cosine of two says how alike they are: from numbers, the labels of "
+        "pairs; from pairs that belong together, without labels; or from texts, each told from all others.",
+        choices=tuple(LEARNS_FROM),
+        in_python=False,
     )
     multi_label: bool = setting(
         False, "A text may have several labels, or none: each label is predicted separately.", in_python=False
@@ -106,14 +114,22 @@ class ClassifierSettings(FinetuningSettings):
         if "labels" in given:
             check_labels(given["labels"], "`labels`")
         files = DATASETS[self.task_name]
+        if self.vectors:
+            self._check_vectors()
         if self.multi_label:
             return self._files_of_label_sets(dataclasses.replace(files, **given))
-        is_regression = self.regression
+        is_regression = True if self.vectors == "numbers" else self.regression
         if is_regression is not None and is_regression != files.is_regression:
             metrics = ("pearson", "spearman") if is_regression else ("accuracy",)
             files = dataclasses.replace(files, is_regression=is_regression, metrics=metrics)
         check_metrics(given.get("metrics", files.metrics), SCORE_METRICS if files.is_regression else LABEL_METRICS)
         return dataclasses.replace(files, **given)
+
+    def _check_vectors(self):
+        """Checks that no setting says how one text is read, where two are compared, or what else is learnt."""
+        for name in ("multi_label", "class_weights", "labels", "pooling", "doc_stride", "teacher"):
+            if getattr(self, name):
+                raise InputError(f"`{name}` can't be used with `vectors`; leave one of them out")
 
     def _files_of_label_sets(self, files):
         """Returns the files where a text may have several labels, which settings of one label don't go with."""
@@ -134,6 +150,8 @@ class ClassifierSettings(FinetuningSettings):
 
     def completed(self, config, is_known):
         """Returns settings that say what the label is read off."""
+        if self.vectors:
+            return self
         check_pooling_sees_the_text(config, self.pooling)
         if self.pooling is not None:
             return self
@@ -144,6 +162,8 @@ class ClassifierSettings(FinetuningSettings):
     def make_task(self, config: AlbertConfig) -> FinetuningTask:
         """Returns the task; its labels are those set, the run's or the data set's, or else the training file's."""
         files = self.data_files()
+        if self.vectors:
+            return Vectors(config, files, self.vectors)
         config = config.replace(classifier_pooling=self.pooling)
         if self.multi_label:
             labels = files.labels

@@ -130,6 +130,7 @@ _QUESTIONS = {
     "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
     "token-classification": 'predict(["..."])',
     "question-answering": 'predict([("question", "text that answers it")])',
+    "sentence-similarity": 'similarity([("...", "...")])  # or encode(["..."]), a vector of each text',
     "text-generation": 'generate(["오늘은 날씨가"])',
     "multiple-choice": 'predict([("passage", "question", ["option", "option"])])',
 }
