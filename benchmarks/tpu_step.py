@@ -34,8 +34,8 @@ from albert_tf.modeling.kernels.shared_weights import weights_of
 from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower, lower_step, zeros
-from albert_tf.tpu.planner import find_tpu
+from albert_tf.runs.tpu_compiler import CompiledStep, compile_program, lower, lower_step, zeros
+from albert_tf.runs.tpu_planner import find_tpu
 from benchmarks import peers
 from benchmarks.stage import ROOT
 from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic

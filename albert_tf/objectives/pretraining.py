@@ -114,7 +114,7 @@ def composed(*losses: type[PretrainingLoss]) -> collections.abc.Callable[..., Pr
 class SentenceOrder(PretrainingLoss):
     """Whether two consecutive segments were swapped (Lan et al. 2020, section 3.1)."""
 
-    # Its label is made with the shards, by packing/pairs.py.
+    # Its label is made with the shards, by pretraining_data/segment_pairs.py.
     name = "sentence_order"
     reads = (POOLER, "sentence_order_head/")
 

@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = """
 import functools, os, pathlib, sys, time
 
-from albert_tf.tpu.planner import TPUS
-from albert_tf.tpu.planner import CompiledSteps
+from albert_tf.runs.tpu_planner import TPUS
+from albert_tf.runs.tpu_planner import CompiledSteps
 
 
 def sleep(path):

@@ -17,9 +17,9 @@ from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.runs.tpu_compiler import planned_names, planned_objective
 from albert_tf.serving.exporting import export_model
 from albert_tf.serving.formats import open_export
-from albert_tf.tpu.compile_step import planned_names, planned_objective
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent.parent / "albert_tf"
 COMMAND = """

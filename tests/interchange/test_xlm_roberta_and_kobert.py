@@ -19,9 +19,9 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning.question_answering.squad import Question
-from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.finetuning.tasks.question_windows import WindowOptions, encode_questions
+from albert_tf.finetuning.tasks.squad import Question
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizers.files import find_tokenizer

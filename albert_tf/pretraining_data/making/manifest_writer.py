@@ -9,6 +9,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import sha256_of, write_json
+from albert_tf.pretraining_data import find_packing
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.making.shard_writer import is_static_split
 from albert_tf.pretraining_data.making.state import WorkFolder
@@ -22,7 +23,6 @@ from albert_tf.pretraining_data.manifest import (
     read_manifest,
     written_options,
 )
-from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 from albert_tf.reading.bad_rows import counted
 from albert_tf.reading.blocks import BadCorpusError

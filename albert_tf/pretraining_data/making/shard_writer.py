@@ -7,13 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.files import sha256_of
-from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data import find_packing, records
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE, numbers_of_languages
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.making.examples import Examples
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
-from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
