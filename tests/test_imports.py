@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "reading": "base",
     "asking": "base config reading",
     "server": "base asking",
-    "tokenization": "base asking",
+    "tokenization": "base",
     "modeling": "base config",  # knows nothing of text
     "pretraining_data": "base config reading tokenization",
     "objectives": "base config modeling pretraining_data",

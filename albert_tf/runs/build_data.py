@@ -12,7 +12,7 @@ from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.entities import read_names
 from albert_tf.pretraining_data.making.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.making.builder import build, start_workers
-from albert_tf.pretraining_data.making.manifest_writer import describe_finished
+from albert_tf.pretraining_data.making.shard_writer import describe_finished
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.runs.settings.data import DataSettings
 

@@ -10,8 +10,8 @@ import typing
 
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_json, write_json
-from albert_tf.base.processes import end_with_parent
 from albert_tf.base.settings import check_types
+from albert_tf.base.startup import end_with_parent
 from albert_tf.runs.tpu_compiler import OutOfMemoryError, compile_program, compiler_version
 
 # The figures of each TPU, as Google publishes them.

@@ -8,11 +8,10 @@ import warnings
 
 import tensorflow as tf
 
-from albert_tf.asking.answers import FILL_MASK
+from albert_tf.asking.answers import FILL_MASK, groups_of_one_length
 from albert_tf.asking.backend import Predicted
-from albert_tf.asking.texts import list_inputs
-from albert_tf.asking.vectors import groups_of_one_length
 from albert_tf.base.errors import InputError
+from albert_tf.base.texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.task import CUT, count_cut
 from albert_tf.modeling.layers import named_variables

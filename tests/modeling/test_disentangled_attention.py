@@ -16,7 +16,7 @@ from albert_tf.modeling import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
-from albert_tf.modeling.kernels.relative_scores import places_of_pairs, rows_of_distances
+from albert_tf.modeling.kernels.attention import places_of_pairs, rows_of_distances
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size

@@ -16,10 +16,10 @@ from albert_tf.base.files import replacing
 from albert_tf.base.texts import softmax
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
-from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.soft_labels import has_label, labelled_cross_entropy, log_probabilities
+from albert_tf.finetuning.task import OF_TEXT, TaskKind
 from albert_tf.finetuning.tasks.labelled_text import LabelledText, label_report
 from albert_tf.finetuning.tasks.text_task import LabelledTextTask
 

@@ -8,14 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.asking.answers import EntitiesAnswer
-from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed, shorten
 from albert_tf.base.files import to_json, write_text
+from albert_tf.base.texts import read_texts
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.kinds import OF_PIECE, TaskKind
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.soft_labels import TAUGHT, labelled_cross_entropy
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.task import OF_PIECE, FinetuningTask, TaskKind
 from albert_tf.finetuning.tasks.tag_alignment import (
     IGNORED,
     characters_around,
@@ -39,7 +38,7 @@ from albert_tf.finetuning.tasks.tagged_text import (
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.modeling.heads import CHARACTERS_SHAPE
 from albert_tf.objectives.objective import encoder_batch_spec, encoder_products
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.rows import tell_once
 
 # A linear model that tags words or characters by the characters around them: what a fine-tuned model has to beat.
 

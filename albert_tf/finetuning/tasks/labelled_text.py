@@ -11,12 +11,11 @@ import typing
 
 import numpy as np
 
-from albert_tf.asking.texts import read_texts
 from albert_tf.base.errors import InputError, listed, quote, shorten
+from albert_tf.base.texts import read_texts
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT, Features
-from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
-from albert_tf.reading.rows import RowFile
+from albert_tf.reading.rows import BadRows, RowFile, counted, read_once, tell_once
 from albert_tf.reading.values import columns_of, describe_columns, is_missing, joined_text, one_value, plain_labels
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import cut_windows, pack_arrays, pack_segments

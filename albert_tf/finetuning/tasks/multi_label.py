@@ -15,10 +15,10 @@ from albert_tf.base.settings import check_types
 from albert_tf.base.texts import sigmoid
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles
-from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import classify_into_several
 from albert_tf.finetuning.metrics import count_found, f1_of_counts, totals
 from albert_tf.finetuning.soft_labels import labelled_loss, log_odds
+from albert_tf.finetuning.task import OF_TEXT, TaskKind
 from albert_tf.finetuning.tasks.labelled_text import LabelSetReader
 from albert_tf.finetuning.tasks.text_task import LabelledTextTask
 

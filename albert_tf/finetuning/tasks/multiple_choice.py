@@ -11,18 +11,16 @@ from types import MappingProxyType
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asking.texts import OPTIONS
 from albert_tf.base.errors import InputError, quote, shorten
 from albert_tf.base.files import read_text
+from albert_tf.base.texts import OPTIONS
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.kinds import OF_OPTION, TaskKind
 from albert_tf.finetuning.soft_labels import labelled_cross_entropy, log_probabilities
-from albert_tf.finetuning.task import CUT, FinetuningTask
+from albert_tf.finetuning.task import CUT, OF_OPTION, FinetuningTask, TaskKind
 from albert_tf.finetuning.tasks.labelled_text import UNKNOWN_LABELS
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
-from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
-from albert_tf.reading.rows import RowFile, write_rows
+from albert_tf.reading.rows import BadRows, RowFile, counted, read_once, tell_once, write_rows
 from albert_tf.reading.tables import is_saved
 from albert_tf.reading.values import load_json
 from albert_tf.tokenization.model_inputs import pack_segments

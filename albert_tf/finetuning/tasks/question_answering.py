@@ -15,8 +15,7 @@ from albert_tf.asking.answers import SpanAnswer
 from albert_tf.base.errors import InputError, quote, shorten
 from albert_tf.base.files import write_json
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_SPAN, TaskKind
-from albert_tf.finetuning.task import CUT, FinetuningTask, describe_cuts
+from albert_tf.finetuning.task import CUT, OF_CONDITIONAL_SPAN, OF_SPAN, FinetuningTask, TaskKind, describe_cuts
 from albert_tf.finetuning.tasks.question_windows import (
     SpanOptions,
     Spans,

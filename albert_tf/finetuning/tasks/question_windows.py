@@ -13,7 +13,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.finetuning.task import CUT, Features
 from albert_tf.finetuning.tasks.squad import Question
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.encoding import pieces_of_spans
+from albert_tf.tokenization.base import pieces_of_spans
 from albert_tf.tokenization.model_inputs import cut_windows, pack_arrays
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 

@@ -7,12 +7,12 @@ from albert_tf.asking.answers import ScoreAnswer
 from albert_tf.base.errors import quote
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
 from albert_tf.finetuning.linear_models import predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.soft_labels import labelled_loss
+from albert_tf.finetuning.task import OF_TEXT, TaskKind
 from albert_tf.finetuning.tasks.text_task import LabelledTextTask
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.rows import tell_once
 from albert_tf.tokenization.base import check_switches
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.base.errors import InputError, quote, shorten
 from albert_tf.base.files import read_json
-from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
+from albert_tf.reading.rows import BadRows, counted, read_once, tell_once
 from albert_tf.reading.tables import TABLE_ENDINGS, is_saved
 
 # What to do with questions in a table, as the hub has SQuAD and KorQuAD.

@@ -14,7 +14,7 @@ from albert_tf.finetuning.task import Features
 from albert_tf.finetuning.tasks.tagged_text import TaggedText, go_on_with, leave_out, put_between
 from albert_tf.modeling.heads import CHARACTERS_SHAPE, REACH
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.encoding import pieces_of_spans
+from albert_tf.tokenization.base import pieces_of_spans
 from albert_tf.tokenization.model_inputs import pack_arrays
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 

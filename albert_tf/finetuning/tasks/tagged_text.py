@@ -14,8 +14,7 @@ import typing
 from albert_tf.base.errors import InputError, listed, quote, shorten
 from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.metrics import Counts, count_found, f1_of_counts, totals
-from albert_tf.reading.bad_rows import BadRows, counted, read_once, tell_once
-from albert_tf.reading.rows import RowFile
+from albert_tf.reading.rows import BadRows, RowFile, counted, read_once, tell_once
 
 OUTSIDE = "O"
 _OUTSIDE = (OUTSIDE, "-", "_", "")

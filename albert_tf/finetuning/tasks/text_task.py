@@ -30,8 +30,7 @@ from albert_tf.finetuning.tasks.labelled_text import (
 )
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.objective import classifier_products, encoder_batch_spec
-from albert_tf.reading.bad_rows import BadRows
-from albert_tf.reading.rows import write_rows
+from albert_tf.reading.rows import BadRows, write_rows
 from albert_tf.reading.values import known_label
 
 _PREMISE_AND_HYPOTHESIS = DataFiles(text_column="premise", text_pair_column="hypothesis")

@@ -20,8 +20,7 @@ from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN, written
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, Text, ranges
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
-from albert_tf.reading.documents import Documents, digest_fraction
-from albert_tf.reading.sentence_splitting import make_sentence_splitter
+from albert_tf.reading.documents import Documents, digest_fraction, make_sentence_splitter
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
 

@@ -18,7 +18,7 @@ from albert_tf.finetuning.tasks.question_windows import SpanOptions, WindowOptio
 from albert_tf.finetuning.tasks.squad import DEFAULT_METRICS, METRICS, read_version, rules_named_by
 from albert_tf.runs.known_run import AUTO
 from albert_tf.runs.settings.finetuning import DEV, TRAIN, FinetuningSettings, bad_rows
-from albert_tf.training.run_folder.results import results_path
+from albert_tf.training.run_folder.guard import results_path
 
 _HEADS = {kind.head: kind for kind in (QuestionAnswering, ConditionalQuestionAnswering)}
 _rare = functools.partial(free, group=RARE)

@@ -16,7 +16,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.finetuning import Classification, MultiLabel
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.tasks.labelled_text import LabelSetReader, labels_of, labels_of_sets, read_examples
-from albert_tf.runs.fit import settings_for, write_given
+from albert_tf.runs.from_python import settings_for, write_given
 from albert_tf.runs.given_data import read_given
 from albert_tf.serving.choosing import GIVEN_LABEL, describe_accuracy, draw_examples
 
