@@ -17,7 +17,7 @@ PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
 # process ends, and all of it together needs more than 20 GB.
 PART_1 := $(wildcard tests/cli/test_run_*.py)
 PART_2 := $(filter-out $(PART_1),$(wildcard tests/cli/test_*.py))
-PART_3 := tests/modeling tests/tpu
+PART_3 := tests/modeling tests/runs
 PART_4 := tests/training
 PART_5 := tests/tokenization tests/interchange tests/serving tests/asking
 PART_6 := tests $(addprefix --ignore=,tests/cli $(PART_3) $(PART_4) $(PART_5))
@@ -27,7 +27,7 @@ SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/tes
     tests/tokenization/test_call.py tests/tokenization/test_keras_layer.py tests/modeling/test_models.py \
     tests/modeling/test_variables.py tests/modeling/test_pretrained.py tests/objectives \
     tests/optimization/test_schedule.py tests/training/test_train_step.py tests/training/test_checkpoints.py \
-    tests/finetuning/texts/test_classification.py tests/pretraining_data/test_records.py
+    tests/finetuning/tasks/test_classification.py tests/pretraining_data/test_records.py
 
 .PHONY: demo test test-fast test-short lint clean
 

@@ -94,7 +94,7 @@ def pretrain(
     use_onednn()
     import_tensorflow()
     from albert_tf.interchange.conversion import kept_as_ours
-    from albert_tf.runs.pretrain_texts import pretrain_folder, split_settings
+    from albert_tf.runs.from_python import pretrain_folder, split_settings
 
     _check_verbose(verbose)
     without_warnings_of_tracing()
@@ -173,10 +173,10 @@ def fit(
     """
     use_onednn()
     import_tensorflow()
-    from albert_tf.asking.texts import is_table
+    from albert_tf.base.texts import is_table
     from albert_tf.interchange.conversion import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
-    from albert_tf.runs.fit import fit_folder, settings_for
+    from albert_tf.runs.from_python import fit_folder, settings_for
     from albert_tf.runs.given_data import read_dev, read_given
 
     _check_verbose(verbose)

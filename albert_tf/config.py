@@ -26,7 +26,7 @@ FAMILIES = {
     "albert": Registered("An ALBERT", f"{_CONVERTERS}.bert.Albert"),
     "bert": Registered("A BERT", f"{_CONVERTERS}.bert.Bert"),
     "roberta": Registered("A RoBERTa", f"{_CONVERTERS}.bert.Roberta"),
-    "electra": Registered("An ELECTRA", f"{_CONVERTERS}.electra.Electra"),
+    "electra": Registered("An ELECTRA", f"{_CONVERTERS}.bert.Electra"),
     "distilbert": Registered("A DistilBERT", f"{_CONVERTERS}.bert.DistilBert"),
     "gpt2": Registered("A GPT-2", f"{_CONVERTERS}.gpt2.Gpt2"),
     "xlm-roberta": Registered("An XLM-RoBERTa", f"{_CONVERTERS}.bert.XlmRoberta"),

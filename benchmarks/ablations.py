@@ -29,7 +29,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from absl import app, flags
 
 from albert_tf.base.files import read_json, write_json
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS

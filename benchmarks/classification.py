@@ -13,7 +13,7 @@ from albert_tf.base.files import read_json
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.linear_models import classify
 from albert_tf.finetuning.metrics import accuracy
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 from benchmarks.stage import run_stage
 
 FLAGS = flags.FLAGS

@@ -17,7 +17,7 @@ import typing
 
 from absl import app, flags
 
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS

@@ -28,7 +28,7 @@ from absl import app, flags
 
 from albert_tf.base.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
 from albert_tf.base.files import read_json
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertEncoder
 from benchmarks.stage import ROOT, run_stage

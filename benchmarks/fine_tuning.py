@@ -23,7 +23,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, Entities, FinetuningTask, QuestionAnswering, Regression
 from albert_tf.finetuning.baselines import compute_linear_scores
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.ner.tagged_text import types_of
+from albert_tf.finetuning.tasks.tagged_text import types_of
 from benchmarks.linear_reader import linear_reader
 
 FLAGS = flags.FLAGS

@@ -53,7 +53,7 @@ def write_programs() -> None:
     from albert_tf.config import AlbertConfig
     from albert_tf.objectives import make_objective
     from albert_tf.pretraining_data.masking import MaskingOptions
-    from albert_tf.tpu.compile_step import lower_step
+    from albert_tf.runs.tpu_compiler import lower_step
     from albert_tf.training.devices import WholeStepStrategy
 
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
@@ -81,7 +81,7 @@ def _lower_attention():
 
     from albert_tf.modeling.kernels.attention_check import cudnn_functions
     from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, VisibleKeys
-    from albert_tf.tpu.compile_step import lower
+    from albert_tf.runs.tpu_compiler import lower
 
     length, columns = FLAGS.max_seq_length, 4 * _HEAD_SIZE
 

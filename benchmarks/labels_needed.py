@@ -37,7 +37,7 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.linear_models import classify
 from albert_tf.finetuning.metrics import accuracy
-from albert_tf.finetuning.texts.labelled_text import labels_of, read_examples
+from albert_tf.finetuning.tasks.labelled_text import labels_of, read_examples
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices import make_strategy

@@ -21,8 +21,8 @@ from albert_tf.base.files import read_json, write_json
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import make_objective
-from albert_tf.tpu.compile_step import lower_step, uncounted_flops
-from albert_tf.tpu.planner import CompiledSteps, find_largest_batch, find_tpu
+from albert_tf.runs.tpu_compiler import lower_step, uncounted_flops
+from albert_tf.runs.tpu_planner import CompiledSteps, find_largest_batch, find_tpu
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.finetuning import QuestionAnswering
 from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.question_answering.squad import Question
+from albert_tf.finetuning.tasks.squad import Question
 
 # Measured: 800 questions, 400,000 characters of text, and as many to answer take eight seconds of a core.
 MOST_CHARACTERS = 400_000

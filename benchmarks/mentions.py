@@ -19,7 +19,8 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from albert_tf.knowledge.mentions import NameList, build_trie, find_sequences
+from albert_tf.base.sequences import build_trie, find_sequences
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS

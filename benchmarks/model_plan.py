@@ -30,7 +30,7 @@ import numpy as np
 from absl import app, flags
 
 from albert_tf.base.files import read_json, write_json
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -157,7 +157,7 @@ def draw(document, salt=""):
 
 def write_texts():
     """Writes the mixtures, a sentence a line, and held_out.json: texts of held-out documents by source."""
-    from albert_tf.reading.sentence_splitting import make_sentence_splitter
+    from albert_tf.reading.documents import make_sentence_splitter
 
     if os.path.exists(path_of("held_out.json")):
         return

@@ -25,8 +25,8 @@ from albert_tf.objectives import make_objective
 from albert_tf.objectives.distillation_losses import DISTILLATION_LOSSES
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
+from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_train_function

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import albert_tf
 from albert_tf.finetuning.datasets import DATASETS, find_files
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 from benchmarks.translations import mean_states
 
 FLAGS = flags.FLAGS

@@ -20,8 +20,8 @@ from albert_tf.modeling import encoder
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 from albert_tf.objectives import make_objective
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import compile_program, lower_step
-from albert_tf.tpu.planner import find_tpu
+from albert_tf.runs.tpu_compiler import compile_program, lower_step
+from albert_tf.runs.tpu_planner import find_tpu
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

@@ -23,8 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from absl import app, flags
 
-from albert_tf.reading.documents import CorpusReader
-from albert_tf.reading.sentence_splitting import make_sentence_splitter
+from albert_tf.reading.documents import CorpusReader, make_sentence_splitter
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

@@ -9,7 +9,7 @@ import warnings
 import albert_tf
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.metrics import SCORE_METRICS
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 
 
 def share_of_bigrams(first: str, second: str) -> float:

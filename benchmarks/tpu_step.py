@@ -26,16 +26,15 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
-from albert_tf.modeling.kernels import plain_attention
-from albert_tf.modeling.kernels.linear import QueryKeyValue, linear
+from albert_tf.modeling.kernels import attention
+from albert_tf.modeling.kernels.attention import Distances
+from albert_tf.modeling.kernels.linear import QueryKeyValue, linear, weights_of
 from albert_tf.modeling.kernels.positions import select_positions
-from albert_tf.modeling.kernels.relative_scores import Distances
-from albert_tf.modeling.kernels.shared_weights import weights_of
 from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower, lower_step, zeros
-from albert_tf.tpu.planner import find_tpu
+from albert_tf.runs.tpu_compiler import CompiledStep, compile_program, lower, lower_step, zeros
+from albert_tf.runs.tpu_planner import find_tpu
 from benchmarks import peers
 from benchmarks.stage import ROOT
 from benchmarks.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
@@ -112,7 +111,7 @@ def leave_out(kernel: str) -> contextlib.AbstractContextManager:
     return {
         "shared_weights": lambda: mock.patch.object(encoder, "read_once", read_in_every_block),
         "query_key_value": lambda: mock.patch.object(QueryKeyValue, "products_and_biases", three_products()),
-        "relative_scores": lambda: mock.patch.object(plain_attention, "relative_scores", shifted_scores),
+        "relative_scores": lambda: mock.patch.object(attention, "relative_scores", shifted_scores),
         "output_positions": lambda: mock.patch.object(encoder.AlbertEncoder, "_apply_blocks", every_position()),
     }[kernel]()
 

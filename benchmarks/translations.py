@@ -18,7 +18,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.reading.rows import RowFile
 from albert_tf.tokenization import load_tokenizer

@@ -84,8 +84,8 @@ from albert_tf.finetuning.defaults import (
     finetuning_settings,
     with_default_dropout,
 )
-from albert_tf.finetuning.texts.classification import confusion_matrix, drawable
-from albert_tf.finetuning.texts.labelled_text import labels_of, read_examples
+from albert_tf.finetuning.tasks.classification import confusion_matrix, drawable
+from albert_tf.finetuning.tasks.labelled_text import labels_of, read_examples
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import TrainingRun
 from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, pieces, png_of, table

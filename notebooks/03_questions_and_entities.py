@@ -90,7 +90,7 @@ from albert_tf.finetuning.defaults import (
     finetuning_settings,
     with_default_dropout,
 )
-from albert_tf.finetuning.ner.tagged_text import DATASETS, entities_of, entity_counts, types_of
+from albert_tf.finetuning.tasks.tagged_text import DATASETS, entities_of, entity_counts, types_of
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import TrainingRun
 from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, table

@@ -70,8 +70,8 @@ from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.texts.classification import drawable
-from albert_tf.finetuning.texts.labelled_text import encode_examples, read_examples
+from albert_tf.finetuning.tasks.classification import drawable
+from albert_tf.finetuning.tasks.labelled_text import encode_examples, read_examples
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.tokenization import load_tokenizer

@@ -57,7 +57,7 @@ from IPython.display import Image, display
 from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
-from albert_tf.tpu.planner import TPUS, find_tpu
+from albert_tf.runs.tpu_planner import TPUS, find_tpu
 from albert_tf.training.devices import has_tpu
 from notebooks.helpers import Clock, png_of, table
 
@@ -368,8 +368,8 @@ if not can_compile:
     print("jax와 libtpu가 없거나 TPU가 있어서 건너뜁니다. No jax and libtpu here, or a TPU: nothing is compiled.")
 else:
     from albert_tf.objectives import make_objective
-    from albert_tf.tpu.compile_step import lower_step, uncounted_flops
-    from albert_tf.tpu.planner import CompiledSteps
+    from albert_tf.runs.tpu_compiler import lower_step, uncounted_flops
+    from albert_tf.runs.tpu_planner import CompiledSteps
 
     config = AlbertConfig.from_json_file("configs/albert_demo.json")
     if SIZES["live_layers"]:

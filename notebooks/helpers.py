@@ -197,7 +197,7 @@ def read_attention(model, text, max_pieces):
     import numpy as np
     import tensorflow as tf
 
-    from albert_tf.serving.signatures.base import TextInputs
+    from albert_tf.serving.signature_base import TextInputs
 
     batch, _ = TextInputs(model.tokenizer, max_pieces).encode_masked(tf.constant([text]))
     # The model itself is asked, and not its encoder: some change what the encoder reads.

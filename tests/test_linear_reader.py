@@ -4,7 +4,7 @@ import pytest
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import QuestionAnswering
-from albert_tf.finetuning.question_answering.squad import Answer, Question
+from albert_tf.finetuning.tasks.squad import Answer, Question
 from benchmarks.linear_reader import answer, linear_reader
 
 pytest.importorskip("sklearn")

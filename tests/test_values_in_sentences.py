@@ -13,9 +13,9 @@ from albert_tf.base.files import name_in_folder, read_json
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.ner.tagged_text import read_tagged
-from albert_tf.finetuning.question_answering.squad import read_questions
-from albert_tf.finetuning.texts.multiple_choice import read_questions as read_choices
+from albert_tf.finetuning.tasks.multiple_choice import read_questions as read_choices
+from albert_tf.finetuning.tasks.squad import read_questions
+from albert_tf.finetuning.tasks.tagged_text import read_tagged
 from albert_tf.pretraining_data.manifest import read_manifest
 from albert_tf.reading.documents import CorpusReader
 from albert_tf.reading.rows import RowFile

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from albert_tf.base.sequences import build_trie
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.mentions import KnownEntities, build_trie
+from albert_tf.pretraining_data.entities import KnownEntities
 
 PIECES = ((10,), (10, 40), (11, 12, 41), (13, 14))
 NUM_PIECES, SIZE = 50, 6

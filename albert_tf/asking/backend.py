@@ -6,7 +6,7 @@ import typing
 
 from albert_tf.asking.answers import FILL_MASK, FIND_REPLACED, Columns
 from albert_tf.asking.cards import answer_of, version_of
-from albert_tf.asking.texts import TextTask
+from albert_tf.base.texts import TextTask
 
 # N texts, or bytes of UTF-8, under the name of each input.
 Inputs = collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]

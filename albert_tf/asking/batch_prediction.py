@@ -19,8 +19,7 @@ from albert_tf.base.console import ProgressLine, format_seconds
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import empty, gfile_for, replacing, to_json, unfinished_path
 from albert_tf.base.folders import hold
-from albert_tf.reading.bad_rows import counted
-from albert_tf.reading.rows import Row, tab_separated
+from albert_tf.reading.rows import Row, counted, tab_separated
 
 Answer = dict[str, typing.Any]
 

@@ -6,8 +6,8 @@ import typing
 from albert_tf.asking.answers import ANSWERS, LENGTHS, Answer
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import sha256_of
-from albert_tf.base.processes import num_usable_cores
 from albert_tf.base.settings import check_types
+from albert_tf.base.startup import num_usable_cores
 from albert_tf.base.texts import TRUNCATIONS
 from albert_tf.config import AlbertConfig
 

@@ -7,9 +7,9 @@ import types
 import typing
 
 from albert_tf.asking.model import Model
-from albert_tf.asking.texts import OPTIONS, read_texts
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import replace_halves
+from albert_tf.base.texts import OPTIONS, read_texts
 from albert_tf.reading.rows import COLUMN_ENDINGS, JSON_ENDINGS, Row, RowFile, decode, read_lines
 from albert_tf.reading.values import columns_of, describe_columns, joined_text, json_value
 

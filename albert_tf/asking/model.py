@@ -6,13 +6,19 @@ import warnings
 
 import numpy as np
 
-from albert_tf.asking.answers import FIND_REPLACED, rows_of
+from albert_tf.asking.answers import (
+    FIND_REPLACED,
+    check_pooling,
+    cosines,
+    groups_of_one_length,
+    normalized,
+    pool,
+    rows_of,
+)
 from albert_tf.asking.backend import Backend
-from albert_tf.asking.texts import MASK, list_inputs, read_strings, read_texts
-from albert_tf.asking.vectors import check_pooling, cosines, groups_of_one_length, normalized, pool
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import check_whole
-from albert_tf.base.texts import advice
+from albert_tf.base.texts import MASK, advice, list_inputs, read_strings, read_texts
 
 # What a model may be asked.
 ABILITIES = ("fill_mask", "generate", "score", "choose", "find_replaced", "encode", "similarity", "predict")

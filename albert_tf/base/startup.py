@@ -1,6 +1,7 @@
-"""The first moments of a script, while TensorFlow is imported: time, memory, messages, Ctrl-C then and later.
+"""The process of a script: its first moments, while TensorFlow is imported, its cores, and its end.
 
-Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
+The first moments are time, memory, messages, and Ctrl-C then and later. Nothing here holds before it is imported; so
+what takes a while to import is imported where it is needed.
 """
 
 import collections.abc
@@ -175,3 +176,34 @@ def end_in_one_line_if_interrupted() -> None:
         os._exit(exit_code)  # threads may wait for what never comes
 
     sys.excepthook = show
+
+
+def end_with_parent() -> None:
+    """Ends this process, if `multiprocessing` started it, as soon as its parent ends; call it first in the child."""
+    import multiprocessing
+    import threading
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent):
+    import multiprocessing.connection
+
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def num_usable_cores() -> int:
+    """Returns how many cores this process may use; where the system doesn't tell, how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def computes_in_bfloat16() -> bool | None:
+    """Returns whether the processor multiplies in bfloat16, at which TensorFlow is slow otherwise; None if unknown."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(file.read().split())
+    except OSError:
+        return None

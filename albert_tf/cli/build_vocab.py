@@ -12,8 +12,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_text, refuse_to_overwrite
 from albert_tf.base.folders import files_together
 from albert_tf.base.settings import MODEL, TRAINING, changed, setting
-from albert_tf.pretraining_data.languages import sampling_shares
-from albert_tf.pretraining_data.making.source_files import find_sources, refuse_pairs
+from albert_tf.pretraining_data.languages import find_sources, refuse_pairs, sampling_shares
 from albert_tf.reading.documents import CorpusReader, describe_reading
 from albert_tf.runs.settings.data import CorpusSettings
 from albert_tf.runs.settings.tokenizer import TokenizerSettings

@@ -8,11 +8,11 @@ import sys
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
 from albert_tf.asking.model import Model
-from albert_tf.asking.texts import MASK, OPTIONS
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import to_json
 from albert_tf.base.shipped_files import shipped_path
 from albert_tf.base.startup import end_in_one_line_if_interrupted, warn_in_one_line
+from albert_tf.base.texts import MASK, OPTIONS
 from albert_tf.cli.commands import COMMANDS, find_command
 
 # The purpose of each stands before it, for Hangul is not of one width everywhere.

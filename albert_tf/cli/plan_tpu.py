@@ -19,8 +19,8 @@ from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.runs.model_files import read_planned_config, with_planned_teacher
 from albert_tf.runs.phases import config_for_plan
 from albert_tf.runs.settings.pretraining import ObjectiveSettings
-from albert_tf.tpu.compile_step import ReplicaStrategy, lower_step, planned_names, planned_objective, uncounted_flops
-from albert_tf.tpu.planner import (
+from albert_tf.runs.tpu_compiler import ReplicaStrategy, lower_step, planned_names, planned_objective, uncounted_flops
+from albert_tf.runs.tpu_planner import (
     TPUS,
     CompiledSteps,
     find_gradient_accumulation,

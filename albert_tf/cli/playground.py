@@ -9,9 +9,9 @@ import typing
 
 import albert_tf
 from albert_tf.asking.model import Model
-from albert_tf.asking.texts import OPTIONS
 from albert_tf.base.errors import InputError, with_extra
 from albert_tf.base.settings import Settings, setting
+from albert_tf.base.texts import OPTIONS
 
 # What a model may be asked on the page: the first of these that it can.
 _ASKED = ("predict", "fill_mask", "generate", "find_replaced")

@@ -14,7 +14,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.base.settings import TRAINING, changed, setting
 from albert_tf.cli.command import require_folder
 from albert_tf.cli.predict import AnsweredFileSettings, answer_file, find_input
-from albert_tf.reading.bad_rows import counted
+from albert_tf.reading.rows import counted
 from albert_tf.serving.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy, draw_examples, read_template
 from albert_tf.serving.scoring import METHODS
 from albert_tf.serving.text_generator import POSITIONS, count_stopped

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf.base.console import RESULTS
 from albert_tf.base.errors import InputError, shorten
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.rows import tell_once
 from albert_tf.reading.tables import is_saved, saved_splits
 
 # The names that a file may have; in place of one there may be several, of files that belong together. A name that ends

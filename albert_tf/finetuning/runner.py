@@ -16,7 +16,7 @@ from albert_tf.finetuning.batches import Augmentation, Examples, TokenDropout
 from albert_tf.finetuning.datasets import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun

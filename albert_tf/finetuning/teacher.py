@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import runner
-from albert_tf.finetuning.question_answering.task import QuestionAnswering
 from albert_tf.finetuning.soft_labels import HAS_LABEL
 from albert_tf.finetuning.task import Features, FinetuningTask
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.finetuning.tasks.question_answering import QuestionAnswering
+from albert_tf.reading.rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training.batches import suitable_lengths
 from albert_tf.training.evaluation import Evaluator

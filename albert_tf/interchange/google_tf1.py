@@ -13,7 +13,7 @@ from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import read_json, write_json
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, QuestionAnswering
-from albert_tf.finetuning.kinds import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
+from albert_tf.finetuning.task import OF_CONDITIONAL_SPAN, OF_OPTION, OF_SPAN, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families import family_named
 from albert_tf.interchange.huggingface import CONFIG_FILE as HUGGINGFACE_CONFIG

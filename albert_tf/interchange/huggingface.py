@@ -20,7 +20,7 @@ from albert_tf.base.errors import InputError, first_line, listed, quote, shorten
 from albert_tf.base.files import name_in_folder, read_json, reading, write_json
 from albert_tf.config import FAMILIES, AlbertConfig
 from albert_tf.finetuning import Classification, Entities
-from albert_tf.finetuning.kinds import OF_PIECE, OF_TEXT
+from albert_tf.finetuning.task import OF_PIECE, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families import Family, family_named, family_of
 from albert_tf.interchange.huggingface_heads import class_in, find_head

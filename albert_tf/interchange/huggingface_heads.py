@@ -5,7 +5,7 @@ import typing
 
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.finetuning import TASKS, QuestionAnswering
-from albert_tf.finetuning.kinds import OF_SPAN, OF_TEXT
+from albert_tf.finetuning.task import OF_SPAN, OF_TEXT
 from albert_tf.interchange.portable_model import Caveat, Weight
 from albert_tf.interchange.variables import Naming, Task
 

@@ -10,8 +10,8 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import FinetuningTask
-from albert_tf.finetuning.kinds import Head, Layer
-from albert_tf.modeling.kernels.relative_scores import num_distances
+from albert_tf.finetuning.task import Head, Layer
+from albert_tf.modeling.kernels.attention import num_distances
 
 Task = type[FinetuningTask]
 

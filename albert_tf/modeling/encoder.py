@@ -4,17 +4,16 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.attention import Block, FeedForward, SelfAttention
-from albert_tf.modeling.disentangled_attention import RelativeEmbeddings
+from albert_tf.modeling.attention import Block, FeedForward, RelativeEmbeddings, SelfAttention
 from albert_tf.modeling.embeddings import AlbertEmbeddings, encoder_inputs
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.kernels.attention import choose_kernel
 from albert_tf.modeling.kernels.cudnn_attention import AttentionCase
 from albert_tf.modeling.kernels.elementwise import resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.linear import read_once
 from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, KeyValueCache
 from albert_tf.modeling.kernels.rematerialization import rematerialize
-from albert_tf.modeling.kernels.shared_weights import read_once
 from albert_tf.modeling.layers import LayerNorm, Linear
 from albert_tf.modeling.pretrained import AlbertModel
 

@@ -8,8 +8,8 @@ they are added at one place of the encoder, and other tokens stay as they are.
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.base.sequences import Trie, TrieSizes, find_sequences
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.mentions import Trie, TrieSizes, find_sequences
 from albert_tf.modeling.layers import ACTIVATIONS, ConfiguredLayer, Linear
 
 _TRIE = "name_"

@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.elementwise import gelu, gelu_erf, layer_norm
-from albert_tf.modeling.kernels.linear import linear
-from albert_tf.modeling.kernels.shared_weights import weights_of
+from albert_tf.modeling.kernels.linear import linear, weights_of
 
 ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).

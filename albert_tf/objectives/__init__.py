@@ -1,13 +1,12 @@
 """Objectives, the systems that a model can learn: a class each or a list of losses, and its line below."""
 
 import albert_tf.base.quiet_tensorflow  # noqa: F401  (first)
-from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.distillation import Distillation, DistillationSettings
 from albert_tf.objectives.knowledge import Entities, EntitySettings
-from albert_tf.objectives.masked_lm import MaskedLM, TranslationLM
+from albert_tf.objectives.language_models import CausalLM, MaskedLM, TranslationLM
+from albert_tf.objectives.losses import NextSentence, SentenceOrder, composed
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
-from albert_tf.objectives.pretraining import NextSentence, SentenceOrder, composed
 from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     OBJECTIVES,

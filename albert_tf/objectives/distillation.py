@@ -12,8 +12,8 @@ from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, bias_of, visible_
 from albert_tf.modeling.pretrained import read_config
 from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
 from albert_tf.objectives.distillation_losses import DISTILLATION_LOSSES, Reading
+from albert_tf.objectives.language_models import MaskedLM, original_ids
 from albert_tf.objectives.losses import States
-from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import (
     POOLER,

@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead
 from albert_tf.modeling.kernels import tied_cross_entropy
-from albert_tf.modeling.kernels.plain_attention import split_heads
+from albert_tf.modeling.kernels.attention import split_heads
 from albert_tf.modeling.kernels.tied_cross_entropy import Scorer
 from albert_tf.modeling.layers import Linear
 from albert_tf.objectives.objective import BatchSpec, WeightedSum, encoder_products

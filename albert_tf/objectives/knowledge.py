@@ -9,12 +9,12 @@ import dataclasses
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError
+from albert_tf.base.sequences import find_sequences
 from albert_tf.base.settings import RARE, Settings, setting
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.mentions import KnownEntities, find_sequences
-from albert_tf.objectives.losses import PretrainingLoss
-from albert_tf.objectives.masked_lm import MaskedLM, original_ids
-from albert_tf.objectives.pretraining import Pretraining
+from albert_tf.objectives.language_models import MaskedLM, original_ids
+from albert_tf.objectives.losses import Pretraining, PretrainingLoss
+from albert_tf.pretraining_data.entities import KnownEntities
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 _REPLACED, _HIDDEN = 0.05, 0.15

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf.objectives.losses import PretrainingLoss, weighted_cross_entropy
 from albert_tf.objectives.objective import Batch, refuse_entities
-from albert_tf.pretraining_data.packing.halves import max_cut_sentences
+from albert_tf.pretraining_data.halves import max_cut_sentences
 
 # Cosines are divided by it. A learnt one came to 0.07 to 0.09 with bags of pieces.
 _TEMPERATURE = 0.08

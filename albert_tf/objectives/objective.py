@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.kernels.relative_scores import num_distances
+from albert_tf.modeling.kernels.attention import num_distances
 
 # Only matrix products count, as usual in the literature. A product of an [m, k] and a [k, n] matrix takes 2 m k n
 # operations, and a training step takes each product once forward and twice backward.

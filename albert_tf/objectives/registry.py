@@ -7,10 +7,11 @@ import typing
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import Setting, Settings, settings_of
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.mentions import KnownEntities
 from albert_tf.objectives.objective import Objective, check_languages
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.entities import KnownEntities
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import PACKINGS, Packing
+from albert_tf.pretraining_data.packing import Packing
 
 # Makes an objective of a model's config and, by name, what else `make_objective` knows.
 MakeObjective = collections.abc.Callable[..., Objective]

@@ -23,8 +23,8 @@ from albert_tf.modeling.kernels.elementwise import split_dropout_seed
 from albert_tf.modeling.kernels.positions import with_first_position
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
+from albert_tf.objectives.language_models import MaskedLM
 from albert_tf.objectives.losses import States
-from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import (
     TRAINING_FLOPS_PER_PRODUCT,
     Objective,

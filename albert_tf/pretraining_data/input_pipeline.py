@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.tfrecords import count_records, look_through
+from albert_tf.pretraining_data.records import count_records, look_through
 
 # The source, such as a language, that each example of each batch is drawn from: a function of seed and step.
 #

@@ -11,9 +11,10 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import name_in_folder, read_json
 from albert_tf.base.settings import check_types
+from albert_tf.pretraining_data import DEFAULT_PACKING, PACKINGS, find_packing
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing, find_packing
+from albert_tf.pretraining_data.packing import Packing
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 MANIFEST_FILE = "manifest.json"

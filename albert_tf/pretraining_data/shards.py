@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import match_files, sha256_of
 from albert_tf.config import AlbertConfig
-from albert_tf.pretraining_data import records, tfrecords
+from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
 from albert_tf.pretraining_data.manifest import (
     HELD_OUT,
@@ -129,11 +129,11 @@ def find_shards(
     _check_mentions_of(held_out_paths, folder.manifest, f"{flag_prefix}held_out_file")
 
     reads_through = on_damaged_shard == "skip"
-    tfrecords.refuse_damage(folder.find_damage(held_out_paths, reads_through))
+    records.refuse_damage(folder.find_damage(held_out_paths, reads_through))
     damage = folder.find_damage(train_paths, reads_through)
     train_paths = [path for path in train_paths if path not in damage]
     if on_damaged_shard == "fail" or not train_paths:
-        tfrecords.refuse_damage(damage)
+        records.refuse_damage(damage)
 
     def options_for(paths):
         is_static = not paths or records.is_static(paths[0])
@@ -249,7 +249,7 @@ class _Folder:
         damage = {}
         expected = self.numbers("bytes_per_shard", paths)
         if expected is not None:
-            sizes = tfrecords.look_through(lambda path: tf.io.gfile.stat(path).length, paths)
+            sizes = records.look_through(lambda path: tf.io.gfile.stat(path).length, paths)
             for path, size, expected_size in zip(paths, sizes, expected):
                 if size != expected_size:
                     damage[path] = f"{size:,} bytes instead of {expected_size:,}"
@@ -257,10 +257,10 @@ class _Folder:
             rest = [path for path in paths if path not in damage]
             digests = self.numbers("sha256_per_shard", paths)
             if digests is not None:
-                expected, found = dict(zip(paths, digests)), tfrecords.look_through(sha256_of, rest)
+                expected, found = dict(zip(paths, digests)), records.look_through(sha256_of, rest)
                 rest = [path for path, digest in zip(rest, found) if digest != expected[path]]
                 damage |= dict.fromkeys(rest, "changed since it was made, by its SHA-256")
-            damage |= tfrecords.find_damage(rest)
+            damage |= records.find_damage(rest)
         return damage
 
     def _split(self, split):

@@ -8,12 +8,12 @@ import tensorflow as tf
 from albert_tf.base.console import RESULTS, tell
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import refuse_to_overwrite
-from albert_tf.knowledge.mentions import read_names
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.entities import read_names
 from albert_tf.pretraining_data.making.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.making.builder import build, start_workers
-from albert_tf.pretraining_data.making.manifest_writer import describe_finished
+from albert_tf.pretraining_data.making.shard_writer import describe_finished
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.runs.settings.data import DataSettings
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError
-from albert_tf.objectives.masked_lm import original_ids
+from albert_tf.objectives.language_models import original_ids
 from albert_tf.pretraining_data.input_pipeline import parse
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

@@ -14,7 +14,7 @@ from albert_tf.finetuning.baselines import linear_scores
 from albert_tf.finetuning.soft_labels import SoftLabels
 from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.reading.bad_rows import reading_once
+from albert_tf.reading.rows import reading_once
 from albert_tf.runs.known_run import places_of, with_settings_of_run
 from albert_tf.runs.model_files import find_model_file, load_model_tokenizer, with_our_init_checkpoint, with_our_teacher
 from albert_tf.runs.settings.finetuning import DEV, OF_TEACHER, TEST, TRAIN, FinetuningSettings
@@ -23,9 +23,9 @@ from albert_tf.serving.loading import load_finetuned
 from albert_tf.training import TrainingRun
 from albert_tf.training.batches import suitable_lengths
 from albert_tf.training.devices import Agreement, is_chief
+from albert_tf.training.progress import Tracker, load_tracker
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model, checkpoint_identity
 from albert_tf.training.run_folder.held_folder import hold_together
-from albert_tf.training.trackers import Tracker, load_tracker
 
 
 def finetune(

@@ -7,10 +7,10 @@ import typing
 
 import numpy as np
 
-from albert_tf.asking.texts import is_table
 from albert_tf.base.errors import InputError, describe, listed, quote
 from albert_tf.base.files import replace_halves
-from albert_tf.finetuning.ner.tagged_text import entities_of, normalize_tag
+from albert_tf.base.texts import is_table
+from albert_tf.finetuning.tasks.tagged_text import entities_of, normalize_tag
 from albert_tf.reading.values import is_missing
 from albert_tf.runs.given_kinds import KINDS, LISTS, NO_NAMES, is_flag, is_whole
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.base.errors import InputError, describe, quote
 from albert_tf.base.files import to_json
-from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.finetuning.tasks.multi_label import METRICS as METRICS_OF_SETS
 from albert_tf.reading.values import is_missing
 from albert_tf.runs.settings.classifier import ClassifierSettings
 from albert_tf.runs.settings.finetuning import FinetuningSettings

@@ -19,9 +19,8 @@ from albert_tf.modeling.student import parse_layers, student_config
 from albert_tf.objectives.objective import refuse_entities
 from albert_tf.runs.known_run import KnownRun
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
-from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE, kind_of_tokenizer
 from albert_tf.training.devices import names_several_machines
 
 

@@ -13,20 +13,20 @@ import tensorflow as tf
 
 from albert_tf.base.checkpoint_files import MODEL_PREFIX, CheckpointReader
 from albert_tf.base.errors import InputError
+from albert_tf.base.sequences import TrieSizes
 from albert_tf.config import AlbertConfig
-from albert_tf.knowledge.mentions import (
-    MAX_PIECES_OF_NAME,
-    KnownEntities,
-    TrieSizes,
-    config_with_entities,
-    read_entity_vectors,
-    read_known_entities,
-)
 from albert_tf.modeling.entity_fusion import constants
 from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.objectives import Objective, make_objective
 from albert_tf.objectives.knowledge import ENTITY_VECTORS
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.entities import (
+    MAX_PIECES_OF_NAME,
+    KnownEntities,
+    config_with_entities,
+    read_entity_vectors,
+    read_known_entities,
+)
 from albert_tf.pretraining_data.input_pipeline import Mixture, eval_dataset, train_dataset
 from albert_tf.pretraining_data.languages import all_languages, languages_of, sampling_shares
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity, read_manifest

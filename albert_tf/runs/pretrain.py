@@ -13,8 +13,8 @@ from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES
 from albert_tf.objectives.knowledge import ENTITY_VECTORS
 from albert_tf.objectives.registry import own_settings
+from albert_tf.pretraining_data.records import describe_damage, naming_damaged_shards
 from albert_tf.pretraining_data.shards import find_shards, find_tokenizer
-from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.runs import phases
 from albert_tf.runs.cooccurrence import begin_with_counts
 from albert_tf.runs.known_run import places_of, with_settings_of_run
@@ -23,10 +23,10 @@ from albert_tf.runs.settings.pretraining import LANGUAGE_SETTINGS, PretrainingSe
 from albert_tf.runs.trials import Outcome, Stopped, run_as_asked
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices import Agreement, is_chief
+from albert_tf.training.progress import Tracker, load_tracker
 from albert_tf.training.run_folder.guard import FOUND_AT, absolute_path, check_model, checkpoint_identity
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
-from albert_tf.training.trackers import Tracker, load_tracker
 
 
 def pretrain(

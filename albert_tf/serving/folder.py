@@ -8,11 +8,10 @@ import warnings
 
 import tensorflow as tf
 
-from albert_tf.asking.answers import FILL_MASK
+from albert_tf.asking.answers import FILL_MASK, groups_of_one_length
 from albert_tf.asking.backend import Predicted
-from albert_tf.asking.texts import list_inputs
-from albert_tf.asking.vectors import groups_of_one_length
 from albert_tf.base.errors import InputError
+from albert_tf.base.texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.task import CUT, count_cut
 from albert_tf.modeling.layers import named_variables
@@ -22,9 +21,8 @@ from albert_tf.serving.decoder import GenerationOptions
 from albert_tf.serving.loading import TrainedModel, holds_finetuned, load_finetuned, load_trained
 from albert_tf.serving.saved_model import TokenizerBackend, describe, string_tensors
 from albert_tf.serving.scoring import Scorer, check_scorable, cut_texts
-from albert_tf.serving.signatures import make_signatures
-from albert_tf.serving.signatures.base import TextInputs
-from albert_tf.serving.signatures.pretrained import NUM_GUESSES
+from albert_tf.serving.signature_base import TextInputs
+from albert_tf.serving.signatures import NUM_GUESSES, make_signatures
 from albert_tf.serving.text_generator import POSITIONS, TextGenerator, count_stopped
 from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
 from albert_tf.training.batches import suitable_lengths

@@ -35,8 +35,7 @@ from albert_tf.objectives import make_objective, usual_objective, what_was_learn
 from albert_tf.serving.formats import find_export
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
-from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
-from albert_tf.training.run_folder.results import read_results
+from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_results, read_settings
 
 _POOLER, _MASKED_LM_HEAD, _REPLACED_TOKEN_HEAD = "encoder/pooler/", "masked_lm_head/", "replaced_token_head/"
 

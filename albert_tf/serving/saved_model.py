@@ -8,10 +8,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
-from albert_tf.asking.answers import FILL_MASK, LENGTHS, PIECES, Columns, rows_of
+from albert_tf.asking.answers import FILL_MASK, LENGTHS, PIECES, Columns, groups_of_one_length, rows_of
 from albert_tf.asking.backend import NONE_UNKNOWN, Backend, Export, Inputs, Predicted, Unknown
 from albert_tf.asking.cards import check_files
-from albert_tf.asking.vectors import groups_of_one_length
 from albert_tf.base.errors import InputError, first_line
 from albert_tf.base.files import replace_halves
 from albert_tf.tokenization import Tokenizer, load_tokenizer

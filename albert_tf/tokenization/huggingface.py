@@ -18,7 +18,7 @@ from albert_tf.tokenization import normalization, unicode_tables, wordpiece
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.model import BYTE, SPACE_MARK
-from albert_tf.tokenization.sentencepiece.spans import ends_in_number_comma
+from albert_tf.tokenization.sentencepiece.normalization import ends_in_number_comma
 from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD

@@ -9,8 +9,8 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_bytes, write_bytes
 from albert_tf.tokenization.base import Tokenizer, to_tensor
-from albert_tf.tokenization.loading import load_tokenizer
 from albert_tf.tokenization.model_inputs import check_packing, pack_segments
+from albert_tf.tokenization.tokenizer import load_tokenizer
 
 PADDINGS = ("max_length", "longest")
 

@@ -1,4 +1,4 @@
-"""WordPiece for Korean: the tokenizer that build_vocab.py makes vocabularies for."""
+"""WordPiece for Korean: the tokenizer that build_vocab.py makes vocabularies for; and reading one of any kind."""
 
 import dataclasses
 import os
@@ -14,6 +14,7 @@ from albert_tf.tokenization import bert_normalization, normalization, unicode_ta
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, TRUNCATION, OpRunner, Tokenizer, check_switches
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import Offsets
+from albert_tf.tokenization.sentencepiece.tokenizer import SENTENCEPIECE, SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from albert_tf.tokenization.wordpiece import (
     CONTINUATION_PREFIX,
@@ -311,3 +312,18 @@ class KoreanWordPieceTokenizer(Tokenizer):
             wrong.append("wordpiece_scheme")
         if wrong:
             raise InputError(f"form={form} splits text as BERT's tokenizer does, which has no {', '.join(wrong)}")
+
+
+def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> Tokenizer:
+    """Reads a tokenizer that `save` wrote, of the kind that its settings name.
+
+    Raises:
+        InputError: A file is missing, or its content can't be used.
+    """
+    return kind_of_tokenizer(os.path.join(folder, settings_file)).load(folder, settings_file)
+
+
+def kind_of_tokenizer(path: str | os.PathLike) -> type[Tokenizer]:
+    """Returns the class of the tokenizer that a tokenizer.json is of; raises InputError if it can't be read."""
+    settings = read_json(path, "the tokenizer settings")
+    return SentencePieceTokenizer if settings.get(KIND) == SENTENCEPIECE else KoreanWordPieceTokenizer

@@ -7,10 +7,9 @@ import re
 
 import numpy as np
 
-from albert_tf.asking.texts import MASK
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import read_text, write_text
-from albert_tf.base.texts import ODD_TO_SECOND, check_truncation
+from albert_tf.base.texts import MASK, ODD_TO_SECOND, check_truncation
 
 PAD, UNK, CLS, SEP = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

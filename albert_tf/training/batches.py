@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.base.compilation import is_compiled_whole
 from albert_tf.base.errors import InputError
-from albert_tf.base.processes import num_usable_cores
+from albert_tf.base.startup import num_usable_cores
 from albert_tf.modeling.kernels.elementwise import part_of_batch
 from albert_tf.objectives.objective import Batch
 from albert_tf.training.devices import WholeStepStrategy

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 from albert_tf.base.errors import InputError, first_line
-from albert_tf.base.processes import num_usable_cores
+from albert_tf.base.startup import num_usable_cores
 
 _Result = typing.TypeVar("_Result")
 

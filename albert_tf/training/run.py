@@ -19,16 +19,15 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.training.batches import BatchLengths, suitable_lengths
 from albert_tf.training.devices import Agreement, is_chief, strategy_of
 from albert_tf.training.evaluation import Evaluator, with_scores
-from albert_tf.training.progress import Progress, describe_run
+from albert_tf.training.progress import Progress, Tracker, describe_run
 from albert_tf.training.run_folder import guard, restoring
 from albert_tf.training.run_folder.checkpoints import Checkpointer
+from albert_tf.training.run_folder.guard import check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.model_card import share_alike_warning, write_further_card, write_model_card
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
-from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.settings import Phase, RunSettings
 from albert_tf.training.stability import DivergedError
-from albert_tf.training.trackers import Tracker
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import (
     MAIN_MODEL,

@@ -8,7 +8,7 @@ import tempfile
 
 import tensorflow as tf
 
-from albert_tf.base.processes import computes_in_bfloat16
+from albert_tf.base.startup import computes_in_bfloat16
 from albert_tf.cli.command import exit_stopped
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_files

@@ -10,7 +10,7 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings, with_default_dropout
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.runs.phases import objective_of

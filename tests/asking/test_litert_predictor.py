@@ -27,7 +27,7 @@ from albert_tf.serving import exporting
 from albert_tf.serving.exporting import to_litert, trace_for_ids
 from albert_tf.serving.formats import FORMATS, find_export
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.signatures.base import TextInputs
+from albert_tf.serving.signature_base import TextInputs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_tokenizers
 from albert_tf.tokenization.model_inputs import pack_segments

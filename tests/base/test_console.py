@@ -10,7 +10,7 @@ import types
 import pytest
 
 from albert_tf.base.console import DETAILS, RESULTS, WARNINGS, ProgressLine, at_most, tell, with_progress
-from albert_tf.reading.bad_rows import tell_once
+from albert_tf.reading.rows import tell_once
 
 
 @pytest.mark.parametrize(

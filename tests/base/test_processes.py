@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from albert_tf.base.processes import computes_in_bfloat16, num_usable_cores
+from albert_tf.base.startup import computes_in_bfloat16, num_usable_cores
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # A step that never comes to the compiler: its process tells its number and sleeps.
 PROGRAM = """
 import functools, os, pathlib, sys, time
 
-from albert_tf.tpu.planner import TPUS
-from albert_tf.tpu.planner import CompiledSteps
+from albert_tf.runs.tpu_planner import TPUS
+from albert_tf.runs.tpu_planner import CompiledSteps
 
 
 def sleep(path):

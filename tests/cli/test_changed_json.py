@@ -23,11 +23,11 @@ from albert_tf.modeling.pretrained import read_encoder_settings, read_untrained
 from albert_tf.pretraining_data.making.state import WorkFolder
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.reading.blocks import FileStart
+from albert_tf.runs import tpu_planner
 from albert_tf.runs.phases import objective_of
 from albert_tf.runs.settings.squad import SquadSettings
 from albert_tf.serving import loading
 from albert_tf.tokenization import load_tokenizer
-from albert_tf.tpu import planner
 from albert_tf.training.evaluation import HeldOutHistory
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.run_folder import held_folder
@@ -154,11 +154,11 @@ def test_small_files_of_a_folder(tmp_path):
     (tmp_path / "model.ckpt-1.index").touch()
     linear = {**dict.fromkeys(("dev", "all"), "a"), "name": "a linear model", "scores": {"accuracy": 0.5}}
     linear |= {"replicates": [0.5], "trained_on": 3, "of": 3}
-    figures = dict.fromkeys(typing.get_type_hints(planner.Figures), 1.0)
+    figures = dict.fromkeys(typing.get_type_hints(tpu_planner.Figures), 1.0)
     squad = SquadSettings(output_dir=str(tmp_path))
     files = {
         "linear_scores.json": (linear, lambda: baselines._read(str(tmp_path / "linear_scores.json"), {"dev": "a"})),
-        "steps.json": ({"a": figures, "b": None}, lambda: planner._read_known(str(tmp_path / "steps.json"))),
+        "steps.json": ({"a": figures, "b": None}, lambda: tpu_planner._read_known(str(tmp_path / "steps.json"))),
         "eval_settings.json": ({"metrics": "squad"}, lambda: squad._read_metrics(None)),
         "thresholds.json": ({"나쁨": 0.25, "좋음": 0.5}, lambda: task.restore(str(tmp_path))),
         "untrained.json": ({"untrained": ["a", "b"]}, lambda: read_untrained(str(tmp_path / "model.ckpt-1"))),

@@ -49,7 +49,7 @@ def test_file_is_read_once_for_its_labels_the_length_both_shares_and_the_answers
         read.append(path)
         return RowFile(path, *arguments)
 
-    monkeypatch.setattr("albert_tf.finetuning.texts.labelled_text.RowFile", counting)
+    monkeypatch.setattr("albert_tf.finetuning.tasks.labelled_text.RowFile", counting)
     given = {"do_train": True, "do_eval": True, "dev_fraction": 0.25, "class_weights": "balanced"}
     classify(**given, max_seq_length=None).succeeded()
     assert read == [str(only_training / "train.tsv")]

@@ -14,7 +14,7 @@ from flag_matrix import ANY_TEXT, Case, cases_of, pack, registered_flags
 from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.metrics import LABEL_METRICS
-from albert_tf.finetuning.ner.tagged_text import METRICS as ENTITY_METRICS
+from albert_tf.finetuning.tasks.tagged_text import METRICS as ENTITY_METRICS
 from albert_tf.training.train_loop import TrainResult
 
 pytestmark = pytest.mark.slow

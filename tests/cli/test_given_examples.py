@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
-from albert_tf.runs.fit import settings_for, write_given
+from albert_tf.runs.from_python import settings_for, write_given
 from albert_tf.runs.given_data import read_dev, read_given
 
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."

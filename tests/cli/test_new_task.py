@@ -17,9 +17,9 @@ from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.runs.tpu_compiler import planned_names, planned_objective
 from albert_tf.serving.exporting import export_model
 from albert_tf.serving.formats import open_export
-from albert_tf.tpu.compile_step import planned_names, planned_objective
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent.parent / "albert_tf"
 COMMAND = """
@@ -104,10 +104,10 @@ def test_nothing_is_known_of_a_task_by_its_name_elsewhere():
     classes = {task.__name__ for task in TASKS.values()} | {task.kind.head.hf_class for task in TASKS.values()}
     found = []
     # Elsewhere a name may be that of an ability, a setting or a format of files.
-    parts = dict.fromkeys(("interchange", "training", "tpu"), classes | {*TASKS})
-    parts |= dict.fromkeys(("asking", "litert", "serving", "runs", "cli"), classes)
+    parts = dict.fromkeys(("interchange/**/*.py", "training/**/*.py", "runs/tpu_*.py"), classes | {*TASKS})
+    parts |= {f"{part}/**/*.py": classes for part in ("asking", "serving", "runs", "cli")}
     for part, names in parts.items():
-        for path in (LIBRARY / part).rglob("*.py"):
+        for path in LIBRARY.glob(part):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:
                     found.append(f"{path.name}, line {node.lineno}: {node.value}")

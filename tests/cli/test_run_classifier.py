@@ -11,7 +11,7 @@ from runs import read_results, read_rows
 
 import albert_tf
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_examples
+from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 

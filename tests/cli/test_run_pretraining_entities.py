@@ -9,7 +9,7 @@ import tensorflow as tf
 from runs import assert_same_run, read_results, stopped_copy, variables_in
 
 import albert_tf
-from albert_tf.knowledge.mentions import read_known_entities
+from albert_tf.pretraining_data.entities import read_known_entities
 from albert_tf.tokenization import load_tokenizer
 
 pytestmark = pytest.mark.slow

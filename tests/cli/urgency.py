@@ -7,8 +7,8 @@ from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_text
 from albert_tf.base.settings import free, place
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.kinds import OF_TEXT, TaskKind
-from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.task import OF_TEXT, TaskKind
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
 from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "augment_texts.py"
 # The model reads 128 pieces, and its vocabulary lacks 곷.

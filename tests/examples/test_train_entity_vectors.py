@@ -6,7 +6,7 @@ import runpy
 import numpy as np
 import pytest
 
-from albert_tf.knowledge.mentions import read_entity_vectors
+from albert_tf.pretraining_data.entities import read_entity_vectors
 
 EXAMPLE = str(pathlib.Path(__file__).parents[2] / "examples" / "train_entity_vectors.py")
 PEOPLE, CITIES, COUNTRIES = 300, 30, 6

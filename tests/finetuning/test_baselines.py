@@ -11,9 +11,9 @@ from tiny_config import tiny_config
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, Regression, runner
 from albert_tf.finetuning.baselines import LINEAR_FILE, choose_share, linear_scores
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.ner import task as linear_tagger
-from albert_tf.finetuning.ner.tagged_text import TaggedText, units_of
-from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.tasks import entities as linear_tagger
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.tagged_text import TaggedText, units_of
 
 pytest.importorskip("sklearn")
 
@@ -110,7 +110,7 @@ def test_share_is_drawn_from_all_texts_and_stays_within_the_limit():
 def test_model_is_trained_once_for_a_run_and_its_trials(run, files, tmp_path, monkeypatch):
     found = linear_scores(run, files["train"], files["dev"])
     assert found.scores == {"accuracy": 1.0} and str(found).endswith("trained on the 6 examples")
-    monkeypatch.setattr("albert_tf.finetuning.texts.classification.classify", None)
+    monkeypatch.setattr("albert_tf.finetuning.tasks.classification.classify", None)
     assert linear_scores(run, files["train"], files["dev"]) == found
     assert linear_scores(run, None, files["dev"]) == found  # --do_eval alone
     assert linear_scores(run, None, files["other"]) is None

@@ -22,8 +22,8 @@ from albert_tf.finetuning.defaults import (
     num_steps,
     with_default_dropout,
 )
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.regression import Regression
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.regression import Regression
 
 
 @pytest.mark.parametrize(

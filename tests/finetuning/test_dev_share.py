@@ -10,7 +10,7 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import MultiLabel, runner
 from albert_tf.finetuning.datasets import Share, dev_rows
-from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
 
 ROWS = [(f"글 {number}", "좋음" if number % 4 else "나쁨") for number in range(400)]
 

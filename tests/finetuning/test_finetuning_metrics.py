@@ -11,11 +11,11 @@ from albert_tf.finetuning import Classification, Entities, MultipleChoice, Quest
 from albert_tf.finetuning.baselines import LinearScores, replicates, standard_error
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.metrics import LABEL_METRICS, SCORE_METRICS, spearman
-from albert_tf.finetuning.ner.tagged_text import TaggedText
-from albert_tf.finetuning.question_answering.squad import Answer, Question
 from albert_tf.finetuning.runner import _compare_with_linear
-from albert_tf.finetuning.texts.labelled_text import LabelledText
-from albert_tf.finetuning.texts.multiple_choice import Question as Choice
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.multiple_choice import Question as Choice
+from albert_tf.finetuning.tasks.squad import Answer, Question
+from albert_tf.finetuning.tasks.tagged_text import TaggedText
 
 TRUTH = ["a", "a", "a", "b", "b", "c"]
 FOUND = ["a", "a", "b", "b", "c", "c"]

@@ -5,9 +5,9 @@ import pathlib
 import pytest
 
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.ner.tagged_text import entities_of, read_tagged, types_of
-from albert_tf.finetuning.question_answering.squad import read_questions
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
+from albert_tf.finetuning.tasks.squad import read_questions
+from albert_tf.finetuning.tasks.tagged_text import entities_of, read_tagged, types_of
 from albert_tf.tokenization import load_tokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -19,9 +19,9 @@ from albert_tf.finetuning import (
     Regression,
 )
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.ner.alignment import IGNORED
 from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
-from albert_tf.finetuning.texts.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.labelled_text import LabelledText
+from albert_tf.finetuning.tasks.tag_alignment import IGNORED
 from albert_tf.runs.settings.classifier import ClassifierSettings
 
 CONFIG = tiny_config()

@@ -11,7 +11,7 @@ from tiny_config import tiny_config
 from toy_task import AsksSomething
 
 from albert_tf.finetuning import runner
-from albert_tf.tpu.compile_step import lower_step
+from albert_tf.runs.tpu_compiler import lower_step
 from albert_tf.training import RunSettings, TrainingRun
 
 pytestmark = pytest.mark.slow
@@ -88,6 +88,6 @@ def test_trained_model_is_restored_to_be_used(tmp_path, task, lines, sample_toke
 def test_task_is_planned_for_a_tpu(task):
     program = lower_step(task, 8, 16, "adamw", num_replicas=2)
     assert "stablehlo.all_reduce" in program
-    compile_step = pytest.importorskip("albert_tf.tpu.compile_step")
+    compile_step = pytest.importorskip("albert_tf.runs.tpu_compiler")
     pytest.importorskip("libtpu")
     assert compile_step.compile_program(program, "v5e:2x2", 2).temporary_bytes > 0

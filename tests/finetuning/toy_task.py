@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from albert_tf.base.files import read_text, write_text
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_examples
+from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import encoder_batch_spec

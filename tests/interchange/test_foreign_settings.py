@@ -20,7 +20,7 @@ from albert_tf.interchange.huggingface import find_family, read_config
 from albert_tf.interchange.tokenizers import settings as tokenizer_settings
 from albert_tf.interchange.tokenizers.sentencepiece import ALBERT
 from albert_tf.interchange.tokenizers.settings import BERT
-from albert_tf.interchange.tokenizers.xlm_roberta import XLM_ROBERTA
+from albert_tf.interchange.tokenizers.unigram import XLM_ROBERTA
 from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS

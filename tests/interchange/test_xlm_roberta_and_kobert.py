@@ -19,13 +19,13 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning.question_answering.squad import Question
-from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.texts.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.finetuning.tasks.question_windows import WindowOptions, encode_questions
+from albert_tf.finetuning.tasks.squad import Question
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizers.files import find_tokenizer
-from albert_tf.interchange.tokenizers.xlm_roberta import MODEL_FILE
+from albert_tf.interchange.tokenizers.unigram import XLM_ROBERTA_FILE
 from albert_tf.tokenization import SentencePieceModel, load_tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -129,7 +129,7 @@ def xlm_roberta(released, of_xlm_roberta):
 
 def write_xlm_roberta(folder, content, files):
     if "model" in files:
-        (folder / MODEL_FILE).write_bytes(content)
+        (folder / XLM_ROBERTA_FILE).write_bytes(content)
     if "json" in files:
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json(content)))
     if "class" in files:
@@ -260,7 +260,7 @@ def test_other_tokenizers_of_unigrams_are_refused_by_name(xlm_roberta, of_xlm_ro
     else:
         values[part][key] = value
     (xlm_roberta / "tokenizer.json").write_text(json.dumps(values))
-    (xlm_roberta / MODEL_FILE).write_bytes(of_xlm_roberta)
+    (xlm_roberta / XLM_ROBERTA_FILE).write_bytes(of_xlm_roberta)
     sentences = to_ours(xlm_roberta, tmp_path / "ours")
     assert any(sentence.startswith("no tokenizer: ") and message in sentence for sentence in sentences), sentences
 
@@ -275,7 +275,7 @@ def test_model_that_contradicts_its_files_is_refused(xlm_roberta, of_xlm_roberta
     sentences = to_ours(xlm_roberta, tmp_path / "pieces")
     assert any("have different pieces; leave the right one" in sentence for sentence in sentences)
     (xlm_roberta / "tokenizer.json").unlink()
-    (xlm_roberta / MODEL_FILE).write_bytes(of_kobert)
+    (xlm_roberta / XLM_ROBERTA_FILE).write_bytes(of_kobert)
     sentences = to_ours(xlm_roberta, tmp_path / "other")
     assert any("does not begin with <unk>, <s>, </s>, as XLM-RoBERTa's models do" in sentence for sentence in sentences)
 
@@ -299,7 +299,7 @@ def test_damaged_tokenizer_costs_no_more_than_a_sentence(xlm_roberta, of_xlm_rob
 def test_flag_names_a_model_that_lies_elsewhere(xlm_roberta, of_xlm_roberta, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     write_xlm_roberta(tmp_path / "elsewhere", of_xlm_roberta, "model")
-    to_ours(xlm_roberta, tmp_path / "ours", spm_model_file=str(tmp_path / "elsewhere" / MODEL_FILE))
+    to_ours(xlm_roberta, tmp_path / "ours", spm_model_file=str(tmp_path / "elsewhere" / XLM_ROBERTA_FILE))
     assert load_tokenizer(tmp_path / "ours").encode_ids(TEXTS).to_list() == fairseq_ids(of_xlm_roberta, TEXTS)
 
 

@@ -11,11 +11,11 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.kernels import cudnn_attention as module
+from albert_tf.modeling.kernels.attention import plain_attention
 from albert_tf.modeling.kernels.attention_check import cudnn_functions, find_fault
 from albert_tf.modeling.kernels.cudnn_attention import cudnn_attention
-from albert_tf.modeling.kernels.plain_attention import plain_attention
 from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, VisibleKeys, visible_keys
-from albert_tf.tpu.compile_step import lower
+from albert_tf.runs.tpu_compiler import lower
 from albert_tf.training.devices import WholeStepStrategy
 
 CONFIG = tiny_config(hidden_size=256, num_hidden_layers=2, num_attention_heads=4)

@@ -16,12 +16,12 @@ from albert_tf.modeling import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
-from albert_tf.modeling.kernels.relative_scores import places_of_pairs, rows_of_distances
+from albert_tf.modeling.kernels.attention import places_of_pairs, rows_of_distances
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import zeros
+from albert_tf.runs.tpu_compiler import zeros
 from albert_tf.training.attention_choice import choose_attention
 from albert_tf.training.settings import layer_rate_factors
 

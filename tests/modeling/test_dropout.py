@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification, attention, embeddings, heads
-from albert_tf.modeling.kernels import plain_attention
+from albert_tf.modeling.kernels import attention as attention_kernels
 from albert_tf.modeling.kernels.elementwise import dropout, fold_in, random_bits, split_dropout_seed
 
 PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
@@ -180,7 +180,7 @@ def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch)
         seeds.append(tuple(seed.numpy()))
         return inputs
 
-    for module in (attention, embeddings, heads, plain_attention):
+    for module in (attention, embeddings, heads, attention_kernels):
         monkeypatch.setattr(module, "dropout", recording)
     config = tiny_config.replace(**dict.fromkeys(PROBABILITIES, 0.1), num_hidden_layers=3)
     AlbertForSequenceClassification(config, 3)(batch, training=True, dropout_seed=tf.constant([1, 2]))

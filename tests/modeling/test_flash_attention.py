@@ -15,7 +15,7 @@ from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_fla
 from albert_tf.modeling.kernels.positions import VisibleKeys
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
-from albert_tf.tpu.compile_step import ReplicaStrategy
+from albert_tf.runs.tpu_compiler import ReplicaStrategy
 
 pytest.importorskip("jax")
 

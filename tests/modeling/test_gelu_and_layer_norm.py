@@ -9,7 +9,7 @@ from rounding import UNIT_ROUNDOFF, assert_within
 
 from albert_tf.modeling.kernels.elementwise import gelu, gelu_erf
 from albert_tf.modeling.layers import LayerNorm, named_variables
-from albert_tf.tpu.compile_step import ReplicaStrategy
+from albert_tf.runs.tpu_compiler import ReplicaStrategy
 
 
 def value_and_gradients(function, inputs, upstream, variables=()):

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling.kernels.shared_weights import repeat_weights
+from albert_tf.modeling.kernels.linear import repeat_weights
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from tiny_config import tiny_config
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
+from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.training.run_folder.restoring import load_frozen_models
 
 VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3

@@ -8,7 +8,7 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.causal_lm import find_documents
+from albert_tf.objectives.language_models import find_documents
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 
 CONFIG = tiny_config(60, embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, is_causal=True)

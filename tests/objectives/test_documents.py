@@ -8,7 +8,7 @@ from albert_tf.modeling import encoder
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import zeros
+from albert_tf.runs.tpu_compiler import zeros
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
 from albert_tf.base.errors import InputError
-from albert_tf.knowledge.mentions import read_known_entities
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.knowledge import change_some, most_mentions, tell_entities
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.entities import read_known_entities
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens
 from albert_tf.runs.phases import config_for_plan
+from albert_tf.runs.tpu_compiler import planned_names, planned_objective, zeros
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tpu.compile_step import planned_names, planned_objective, zeros
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 
 PLAIN = tiny_config(NUM_PIECES, num_hidden_layers=2, initializer_range=0.3)

@@ -15,7 +15,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
-from albert_tf.tpu.compile_step import lower_step
+from albert_tf.runs.tpu_compiler import lower_step
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables

@@ -7,7 +7,7 @@ from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
 from albert_tf.objectives import make_objective
-from albert_tf.objectives.masked_lm import restarted_positions
+from albert_tf.objectives.language_models import restarted_positions
 
 LANGUAGES = ("korean", "english")
 NUM_WORDS, LENGTH = 6, 4  # words of each language, and of each text

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.objectives import make_objective, masked_lm
+from albert_tf.objectives import language_models, make_objective
 from albert_tf.pretraining_data.input_pipeline import InputOptions
 from albert_tf.pretraining_data.making import shard_writer
 from albert_tf.pretraining_data.making.builder import build, shard_paths
@@ -40,7 +40,7 @@ def masks_are_traced_once():
         return graphs[key](features, seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (shard_writer, masked_lm):
+        for module in (shard_writer, language_models):
             patch.setattr(module, "mask_batch", shared_mask_batch)
         yield
 

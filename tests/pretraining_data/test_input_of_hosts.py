@@ -7,7 +7,7 @@ import tensorflow as tf
 from input_batches import assert_equal, assert_goes_on, originals
 
 from albert_tf.base.errors import InputError
-from albert_tf.objectives import masked_lm
+from albert_tf.objectives import language_models
 from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.input_pipeline import train_dataset
 
@@ -40,7 +40,7 @@ def quick_masks(monkeypatch):
         }
         return {**features, **masked_lm}
 
-    monkeypatch.setattr(masked_lm, "mask_batch", mask_batch)
+    monkeypatch.setattr(language_models, "mask_batch", mask_batch)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data.input_pipeline import Mixture, train_dataset
-from albert_tf.pretraining_data.languages import all_languages, numbers_of_languages, sampling_shares
+from albert_tf.pretraining_data.languages import SourceReader, all_languages, numbers_of_languages, sampling_shares
 from albert_tf.pretraining_data.making.builder import build, shard_paths
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.making.source_files import SourceReader
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.runs.phases import describe_mixture, language_mixture

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from refusals import refuses
 
+from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.manifest import read_manifest
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
-from albert_tf.pretraining_data.tfrecords import count_records, find_damage, naming_damaged_shards, read_through
+from albert_tf.pretraining_data.records import count_records, find_damage, naming_damaged_shards, read_through
 
 RECORDS = [b"", b"\0" * 3, "가나다".encode(), b"x" * 100, b"abc", b"d"]
 # Eight bytes of length and four of its checksum, the record, and four bytes of its checksum.

@@ -12,9 +12,9 @@ import pyarrow.parquet
 import pytest
 
 from albert_tf.asking.batch_prediction import BatchOptions, predict_file
-from albert_tf.asking.texts import TextTask
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import read_json, to_json, write_json
+from albert_tf.base.texts import TextTask
 from albert_tf.reading.values import json_value
 
 VALUES = [

@@ -12,7 +12,7 @@ from tables import write_table
 
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.texts.labelled_text import read_examples
+from albert_tf.finetuning.tasks.labelled_text import read_examples
 from albert_tf.reading import rows as row_file
 from albert_tf.reading.rows import RowFile, write_rows
 from albert_tf.reading.values import load_json, plain_labels

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
-from albert_tf.reading.documents import CorpusReader
-from albert_tf.reading.sentence_splitting import SENTENCE_SPLITTERS, make_sentence_splitter
+from albert_tf.reading.documents import SENTENCE_SPLITTERS, CorpusReader, make_sentence_splitter
 
 # A bar stands where a sentence ends.
 CASES = [

@@ -29,7 +29,7 @@ from tiny_config import tiny_config
 
 from albert_tf.base.files import replace_halves
 from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, Entities, QuestionAnswering
-from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.tasks.question_windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.loading import TrainedModel

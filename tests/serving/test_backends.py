@@ -23,7 +23,7 @@ from albert_tf.finetuning import (
     Regression,
 )
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.tasks.question_windows import WindowOptions
 from albert_tf.serving import exporting
 from albert_tf.serving.folder import FolderBackend
 from albert_tf.serving.formats import find_export, open_export

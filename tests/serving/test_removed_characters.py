@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import Entities, QuestionAnswering
-from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.tasks.question_windows import WindowOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 pytestmark = pytest.mark.slow

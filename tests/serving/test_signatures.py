@@ -29,12 +29,12 @@ from albert_tf.finetuning import (
     MultipleChoice,
     QuestionAnswering,
 )
-from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.tasks.question_windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.exporting import trace_for_ids
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signature_base import compute_by_length
 from albert_tf.serving.signatures import DEFAULT, make_signatures
-from albert_tf.serving.signatures.base import compute_by_length
 
 LONG_TEXT = " ".join(TEXTS) * 3
 QUESTIONS = ["무엇을 보고 싶은가?", "누구와 함께 가는가", "", "?", "끝은 어디인가", "어디"]

@@ -8,7 +8,7 @@ from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_k
 
 from albert_tf.base.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.tokenization.encoding import pieces_of_spans
+from albert_tf.tokenization.base import pieces_of_spans
 
 PIECES = [*SPECIAL_TOKENS, "서울", "##은", "한국", "##의", "수도", "##다", "."]
 TEXT = "서울은  한국의 수도다."

@@ -13,8 +13,8 @@ from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
 from albert_tf.base.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
+from albert_tf.objectives.losses import Pretraining
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.objectives.pretraining import Pretraining
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices import make_strategy

@@ -13,7 +13,7 @@ from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.tpu.compile_step import ReplicaStrategy, compile_program, lower
+from albert_tf.runs.tpu_compiler import ReplicaStrategy, compile_program, lower
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_replica_step
 

@@ -11,7 +11,7 @@ from tiny_training import CONFIG, PRETRAINING, SCHEDULE, make_examples
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
-from albert_tf.tpu.compile_step import ReplicaStrategy
+from albert_tf.runs.tpu_compiler import ReplicaStrategy
 from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_step import TrainState, make_replica_step
 

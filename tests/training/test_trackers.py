@@ -8,8 +8,7 @@ import types
 import pytest
 
 from albert_tf.base.errors import InputError
-from albert_tf.training.progress import Progress
-from albert_tf.training.trackers import load_tracker
+from albert_tf.training.progress import Progress, load_tracker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 

@@ -15,7 +15,7 @@ from tiny_training import (
 
 from albert_tf.base.errors import InputError
 from albert_tf.modeling.kernels import attention
-from albert_tf.modeling.kernels.plain_attention import plain_attention
+from albert_tf.modeling.kernels.attention import plain_attention
 from albert_tf.training.devices import WholeStepStrategy, make_strategy
 from albert_tf.training.evaluation import Evaluator, make_output_function
 

@@ -4,7 +4,7 @@ from albert_tf.base.errors import InputError, shorten
 from albert_tf.config import AlbertConfig
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.families.family import Family, Found, Names, Values, Variables
-from albert_tf.interchange.tokenizers.deberta import DEBERTA
+from albert_tf.interchange.tokenizers.unigram import DEBERTA
 from albert_tf.interchange.variables import block_names
 
 _TERMS = ("p2c", "c2p")

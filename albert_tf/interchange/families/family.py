@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.base.errors import InputError, shorten
 from albert_tf.base.files import gfile_for
 from albert_tf.config import FAMILIES, AlbertConfig
-from albert_tf.finetuning.kinds import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT
+from albert_tf.finetuning.task import OF_OPTION, OF_PIECE, OF_SPAN, OF_TEXT
 from albert_tf.interchange import foreign_config
 from albert_tf.interchange.portable_model import PortableModel, Weight, give_weights
 from albert_tf.interchange.tokenizers.sentencepiece import ALBERT

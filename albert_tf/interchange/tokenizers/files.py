@@ -14,9 +14,8 @@ from albert_tf.interchange.families import family_named
 from albert_tf.interchange.portable_model import PortableModel, ReadOptions
 from albert_tf.interchange.tokenizers.sentencepiece import ALBERT, ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB
 from albert_tf.interchange.tokenizers.settings import BERT, BY_FILE, check_configs, read_tokenizer_config
-from albert_tf.interchange.tokenizers.unigram import is_unigrams
+from albert_tf.interchange.tokenizers.unigram import XLM_ROBERTA, is_unigrams
 from albert_tf.interchange.tokenizers.wordpiece import read_vocabulary_file, read_wordpiece
-from albert_tf.interchange.tokenizers.xlm_roberta import XLM_ROBERTA
 from albert_tf.tokenization import (
     KoreanWordPieceTokenizer,
     SentencePieceTokenizer,

@@ -1,4 +1,9 @@
-"""SentencePiece's tokenizers that leave texts to the model, which lies in a file of its own or in a tokenizer.json."""
+"""SentencePiece's tokenizers that leave texts to the model, of its own file or a tokenizer.json: XLM-RoBERTa, DeBERTa.
+
+XLM-RoBERTa's pieces have the ids that fairseq gives them, which has four special tokens before the pieces and `<mask>`
+behind them. A model with its pieces in that order gives the same ids by itself, so that no embedding has to move.
+DeBERTa-v2 and v3 have BERT's special tokens, and [MASK] behind all pieces.
+"""
 
 import base64
 import collections.abc
@@ -7,13 +12,16 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.base.errors import InputError, shorten
+from albert_tf.base.errors import InputError, quote, shorten
 from albert_tf.base.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizers.settings import check_added_tokens, choose, template_of
+from albert_tf.interchange.tokenizers.settings import BY_FILE, OF_ALL, Kind, check_added_tokens, choose, template_of
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.tokenization.sentencepiece.model import CONTROL, NORMAL, SPACE_MARK, UNKNOWN, Piece
+from albert_tf.tokenization.sentencepiece.tokenizer import DEBERTA as DEBERTA_FORM
+from albert_tf.tokenization.sentencepiece.tokenizer import XLM_ROBERTA as XLM_ROBERTA_FORM
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 _SWITCHES = ("do_lower_case", "strip_accents", "split_number_commas")
 _RUNS_OF_SPACES = ({"Regex": " {2,}"}, {"String": "  "})
@@ -122,3 +130,113 @@ def _marks_spaces(step):
     """Whether a step is that which puts a mark in place of a space, and one before each text."""
     always = step.get("prepend_scheme") == "always" or step.get("add_prefix_space") is True
     return step.get("type") == "Metaspace" and always and step.get("replacement") == SPACE_MARK
+
+
+XLM_ROBERTA_FILE = "sentencepiece.bpe.model"
+
+_UNKNOWN, _MASK = "<unk>", "<mask>"
+_FIRST_OF_FAIRSEQ = ("<s>", "<pad>", "</s>", _UNKNOWN)
+# How models of fairseq begin; what is special has no score, and is no piece of text.
+_FIRST_IN_MODEL = (_UNKNOWN, "<s>", "</s>")
+_OF_XLM_ROBERTA = Unigrams(
+    "XLM-RoBERTa",
+    XLM_ROBERTA_FORM,
+    _FIRST_OF_FAIRSEQ,
+    _MASK,
+    "<s> A </s></s> B </s>",
+    # Segments are ignored.
+    tuple((["<s>", "A0", "</s>"], ["<s>", "A0", "</s>", "</s>", second, "</s>"]) for second in ("B0", "B1")),
+    (_MASK,),
+)
+_XLM_ROBERTA_DIFFERS = (
+    "ids are those of SentencePiece, as fairseq's and XLMRobertaTokenizer's in Python (version 4, use_fast=False) are; "
+    "the fast one leaves some letters of Hangul apart that stand side by side (ㅋㅠ), and chooses otherwise of two "
+    "ways to cut a text that are as probable"
+)
+
+
+def read_xlm_roberta(
+    path: str | None, folder: str, options: ReadOptions, *_: typing.Any
+) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
+    tokenizer = read_tokenizer(path, folder, options, _OF_XLM_ROBERTA, _with_ids_of_fairseq)
+    return tokenizer, (f"tokenizer: SentencePiece with form={XLM_ROBERTA_FORM}", _XLM_ROBERTA_DIFFERS)
+
+
+def _with_ids_of_fairseq(model):
+    first, pieces = model.pieces[: len(_FIRST_IN_MODEL)], model.pieces[len(_FIRST_IN_MODEL) :]
+    if tuple(piece.text for piece in first) != _FIRST_IN_MODEL:
+        raise InputError(f"{model.source} does not begin with {', '.join(_FIRST_IN_MODEL)}, as XLM-RoBERTa's models do")
+    return model.arranged([*_FIRST_OF_FAIRSEQ, *(piece.text for piece in pieces), _MASK], _UNKNOWN)
+
+
+XLM_ROBERTA = Kind(
+    classes=("XLMRobertaTokenizer", *BY_FILE),
+    only={
+        **OF_ALL,
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": ("<pad>",),
+        "unk_token": ("<unk>",),
+        "cls_token": ("<s>",),
+        "sep_token": ("</s>",),
+        "mask_token": ("<mask>",),
+    },
+    files=(XLM_ROBERTA_FILE,),
+    reader=read_xlm_roberta,
+    checks_json=True,
+)
+
+
+DEBERTA_FILE = "spm.model"
+
+_OF_DEBERTA = Unigrams(
+    "DeBERTa",
+    DEBERTA_FORM,
+    (PAD, CLS, SEP, UNK),
+    MASK,
+    "[CLS] A [SEP] B [SEP]",
+    (([CLS, "A0", SEP], [CLS, "A0", SEP, "B1", SEP]),),
+    (UNK,),
+)
+_DEBERTA_DIFFERS = (
+    "ids are those of SentencePiece, as DebertaV2Tokenizer's in Python (version 4, use_fast=False) are; the fast one "
+    "chooses otherwise of two ways to cut a text that are as probable, and version 5 leaves out what the model does to "
+    "texts before it cuts them (NFKC)"
+)
+
+
+def _read_deberta(path, folder, options, *_):
+    tokenizer = read_tokenizer(path, folder, options, _OF_DEBERTA, _with_mask, checks_json=not options.spm_model_file)
+    return tokenizer, (f"tokenizer: SentencePiece with form={DEBERTA_FORM}", _DEBERTA_DIFFERS)
+
+
+def _with_mask(model):
+    pieces = [piece.text for piece in model.pieces]
+    unknown = next(piece.text for piece in model.pieces if piece.type == UNKNOWN)
+    if unknown != UNK:
+        raise InputError(f"{model.source} calls the unknown piece {quote(unknown)}; in DeBERTa's models it is {UNK}")
+    return model if MASK in pieces else model.arranged([*pieces, MASK], UNK)
+
+
+DEBERTA = Kind(
+    classes=("DebertaV2Tokenizer", *BY_FILE),
+    only={
+        **OF_ALL,
+        "do_lower_case": (False,),
+        "split_by_punct": (False,),
+        "split_special_tokens": (False,),
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "vocab_type": ("spm",),
+        "pad_token": (PAD,),
+        "unk_token": (UNK,),
+        "cls_token": (CLS,),
+        "sep_token": (SEP,),
+        "mask_token": (MASK,),
+    },
+    read=("unk_id",),
+    files=(DEBERTA_FILE,),
+    reader=_read_deberta,
+    checks_json=True,
+    in_normalized=_OF_DEBERTA.in_normalized,
+)

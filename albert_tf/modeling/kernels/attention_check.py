@@ -12,10 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.errors import first_line
+from albert_tf.modeling.kernels.attention import plain_attention
 from albert_tf.modeling.kernels.cudnn_attention import cudnn_attention
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
 from albert_tf.modeling.kernels.linear import add_bias
-from albert_tf.modeling.kernels.plain_attention import plain_attention
 from albert_tf.modeling.kernels.positions import HIDDEN_SCORE, VisibleKeys, visible_keys
 
 # Given products (whole queries, keys and values side by side), their biases, what is seen and a seed, returns the

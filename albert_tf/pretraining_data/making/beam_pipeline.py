@@ -21,11 +21,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError, with_extra
-from albert_tf.knowledge.mentions import NameList
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.making.examples import COLUMN_DTYPES, Examples
-from albert_tf.pretraining_data.making.manifest_writer import check_counts, publish
-from albert_tf.pretraining_data.making.shard_writer import ShardWriter
+from albert_tf.pretraining_data.making.shard_writer import ShardWriter, check_counts, publish
 from albert_tf.pretraining_data.making.state import RESUME_GOES_ON, WorkFolder, open_work_folder
 from albert_tf.reading.blocks import BadCorpusError
 from albert_tf.reading.documents import CorpusReader, read_documents

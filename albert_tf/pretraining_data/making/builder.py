@@ -21,11 +21,10 @@ import tensorflow as tf
 from albert_tf.base.console import ProgressLine
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import replacing
-from albert_tf.knowledge.mentions import NameList
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.making.examples import COLUMN_DTYPES, Examples
-from albert_tf.pretraining_data.making.manifest_writer import check_counts, publish
-from albert_tf.pretraining_data.making.shard_writer import ShardWriter
+from albert_tf.pretraining_data.making.shard_writer import ShardWriter, check_counts, publish
 from albert_tf.pretraining_data.making.state import RESUME_GOES_ON, chunk_run, open_work_folder
 from albert_tf.pretraining_data.making.workers import WorkerPool
 from albert_tf.reading.blocks import BadCorpusError

@@ -11,16 +11,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.base.files import write_text
-from albert_tf.knowledge.mentions import NameList, build_trie, find_sequences, read_names
+from albert_tf.base.sequences import build_trie, find_sequences
+from albert_tf.pretraining_data import DEFAULT_PACKING, find_packing
+from albert_tf.pretraining_data.entities import NameList, read_names
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.making.examples import Examples
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN, written_masking_options
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
-from albert_tf.pretraining_data.packing.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, ranges
+from albert_tf.pretraining_data.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, Text, ranges
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
-from albert_tf.reading.documents import Documents, digest_fraction
-from albert_tf.reading.sentence_splitting import make_sentence_splitter
+from albert_tf.reading.documents import Documents, digest_fraction, make_sentence_splitter
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
 

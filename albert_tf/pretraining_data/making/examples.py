@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.pretraining_data.packing.packing import BEGINS_MENTION, IN_MENTION, ranges
+from albert_tf.pretraining_data.packing import BEGINS_MENTION, IN_MENTION, ranges
 from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 # Of the columns of `Examples`, in their order.

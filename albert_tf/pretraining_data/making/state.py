@@ -21,10 +21,10 @@ from albert_tf.base.console import ProgressLine
 from albert_tf.base.errors import InputError, first_line, shorten
 from albert_tf.base.files import read_json, replacing, sha256_of, write_json
 from albert_tf.base.folders import hold
-from albert_tf.knowledge.mentions import NameList
+from albert_tf.pretraining_data import find_packing
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, save_names
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, WORK_FOLDER, find_old_shards
-from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.reading.blocks import BadCorpusError, FileStart
 from albert_tf.reading.documents import CorpusReader
 from albert_tf.tokenization import Tokenizer

@@ -13,7 +13,7 @@ import traceback
 
 import tensorflow as tf
 
-from albert_tf.base.processes import end_with_parent
+from albert_tf.base.startup import end_with_parent
 
 _FIRST_IMPORT = "albert_tf.pretraining_data.making.interruptible_start"
 

@@ -11,7 +11,7 @@ from albert_tf.finetuning import Classification, FinetuningTask, MultiLabel, Reg
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, find_files
 from albert_tf.finetuning.defaults import check_pooling_sees_the_text, default_pooling
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
-from albert_tf.finetuning.texts.labelled_text import (
+from albert_tf.finetuning.tasks.labelled_text import (
     LabelSetReader,
     balanced_class_weights,
     check_labels,
@@ -19,8 +19,8 @@ from albert_tf.finetuning.texts.labelled_text import (
     labels_of_sets,
     read_examples,
 )
-from albert_tf.finetuning.texts.multi_label import METRICS as METRICS_OF_SETS
-from albert_tf.finetuning.texts.vectors import LEARNS_FROM
+from albert_tf.finetuning.tasks.multi_label import METRICS as METRICS_OF_SETS
+from albert_tf.finetuning.tasks.vectors import LEARNS_FROM
 from albert_tf.reading.values import columns_of
 from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines
 

@@ -10,15 +10,14 @@ import tensorflow as tf
 from albert_tf.base.errors import InputError
 from albert_tf.base.settings import RARE, TRAINING, Settings, changed, setting
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
-from albert_tf.pretraining_data.languages import languages_of
+from albert_tf.pretraining_data import DEFAULT_PACKING, PACKINGS
+from albert_tf.pretraining_data.languages import SourceReader, find_sources, languages_of, refuse_tables
 from albert_tf.pretraining_data.making.builder import MASKING_CHOICES, shard_paths
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.making.source_files import SourceReader, find_sources, refuse_tables
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
-from albert_tf.pretraining_data.packing import DEFAULT_PACKING, PACKINGS, Packing
-from albert_tf.reading.documents import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
-from albert_tf.reading.sentence_splitting import SENTENCE_SPLITTERS
+from albert_tf.pretraining_data.packing import Packing
+from albert_tf.reading.documents import ON_BAD_TEXT_CHOICES, SENTENCE_SPLITTERS, CorpusReader, find_corpus_files
 from albert_tf.runs.settings.tokenizer import AnyTokenizerSettings
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE

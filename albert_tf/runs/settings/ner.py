@@ -7,8 +7,8 @@ from albert_tf.base.settings import changed, place, setting
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import default_character_ngrams
-from albert_tf.finetuning.ner.tagged_text import DATASETS, METRICS, types_of
-from albert_tf.finetuning.ner.task import BEST_SEQUENCE, DECODINGS, INDEPENDENT
+from albert_tf.finetuning.tasks.entities import BEST_SEQUENCE, DECODINGS, INDEPENDENT
+from albert_tf.finetuning.tasks.tagged_text import DATASETS, METRICS, types_of
 from albert_tf.runs.settings.finetuning import TRAIN, FinetuningSettings, bad_rows, linear_baselines
 
 

@@ -9,7 +9,7 @@ from albert_tf.base.settings import changed, place, setting
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import with_pooling_that_sees_the_text
-from albert_tf.finetuning.texts.multiple_choice import LETTERS, LEVELS, MAX_QA_LENGTH, read_questions
+from albert_tf.finetuning.tasks.multiple_choice import LETTERS, LEVELS, MAX_QA_LENGTH, read_questions
 from albert_tf.runs.settings.finetuning import DEV, TEST, TRAIN, FinetuningSettings, bad_rows
 
 _RACE, _JSON_LINES = "race", "jsonl"

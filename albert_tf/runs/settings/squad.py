@@ -13,12 +13,12 @@ from albert_tf.base.settings import RARE, changed, check_types, free, place, set
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
 from albert_tf.finetuning import ConditionalQuestionAnswering, QuestionAnswering, runner
 from albert_tf.finetuning.defaults import default_question_alignment
-from albert_tf.finetuning.question_answering.squad import DEFAULT_METRICS, METRICS, read_version, rules_named_by
-from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
-from albert_tf.finetuning.question_answering.windows import SpanOptions, WindowOptions
+from albert_tf.finetuning.tasks.question_answering import EVAL_SETTINGS_FILE
+from albert_tf.finetuning.tasks.question_windows import SpanOptions, WindowOptions
+from albert_tf.finetuning.tasks.squad import DEFAULT_METRICS, METRICS, read_version, rules_named_by
 from albert_tf.runs.known_run import AUTO
 from albert_tf.runs.settings.finetuning import DEV, TRAIN, FinetuningSettings, bad_rows
-from albert_tf.training.run_folder.results import results_path
+from albert_tf.training.run_folder.guard import results_path
 
 _HEADS = {kind.head: kind for kind in (QuestionAnswering, ConditionalQuestionAnswering)}
 _rare = functools.partial(free, group=RARE)

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from albert_tf.base.console import tell
 from albert_tf.base.errors import InputError
-from albert_tf.base.processes import computes_in_bfloat16
 from albert_tf.base.settings import DEVICE, MODEL, RARE, TO_DO, TRIALS, changed, free, setting
+from albert_tf.base.startup import computes_in_bfloat16
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES

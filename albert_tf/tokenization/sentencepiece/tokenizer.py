@@ -22,8 +22,14 @@ from albert_tf.tokenization.base import (
     check_switches,
 )
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, Engine, SentencePieceModel, SentencePieceVocabulary
-from albert_tf.tokenization.sentencepiece.normalization import SentencePieceNormalizer, SentencePieceOptions
-from albert_tf.tokenization.sentencepiece.spans import NumberCommas, in_texts, spans_of, trimmed
+from albert_tf.tokenization.sentencepiece.normalization import (
+    NumberCommas,
+    SentencePieceNormalizer,
+    SentencePieceOptions,
+    in_texts,
+    spans_of,
+    trimmed,
+)
 from albert_tf.tokenization.unicode_tables import characters_of, texts_of
 
 # Special tokens that text turns into, as in transformers' AlbertTokenizer: "[MASK]" becomes [MASK].

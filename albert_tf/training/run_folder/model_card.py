@@ -15,8 +15,7 @@ from albert_tf.base.checkpoint_files import EVAL_RESULTS_FILE, find_beside_check
 from albert_tf.base.files import read_json, read_text, write_text
 from albert_tf.config import FAMILIES
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
-from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
-from albert_tf.training.run_folder.results import DATA_FILE
+from albert_tf.training.run_folder.guard import CHECKPOINTS, DATA_FILE, FOUND_AT, read_settings
 
 CARD_FILE = "README.md"
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)

@@ -10,8 +10,7 @@ from killed_builds import Killed, content_of, kill_at
 from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data.making.builder import build, shard_paths
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.making.manifest_writer import describe_finished
-from albert_tf.pretraining_data.making.shard_writer import ShardWriter
+from albert_tf.pretraining_data.making.shard_writer import ShardWriter, describe_finished
 from albert_tf.pretraining_data.making.state import WorkFolder
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.reading import blocks, formats

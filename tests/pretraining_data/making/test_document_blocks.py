@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.full_sentences import DocumentBlocks
 from albert_tf.pretraining_data.making import chunk_examples
 from albert_tf.pretraining_data.making.examples import Examples
 from albert_tf.pretraining_data.packing import Text
-from albert_tf.pretraining_data.packing.full_sentences import DocumentBlocks
 from albert_tf.pretraining_data.show import show_shard
 
 PAD, CLS, SEP = 0, 2, 3

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.pretraining_data.halves import SHORTEST_CUT_SENTENCE, Halves, max_cut_sentences
 from albert_tf.pretraining_data.making.examples import Examples
 from albert_tf.pretraining_data.packing import Text
-from albert_tf.pretraining_data.packing.halves import SHORTEST_CUT_SENTENCE, Halves, max_cut_sentences
 
 PAD, CLS, SEP = 0, 2, 3
 LONGEST = 30  # pieces, with both [SEP]

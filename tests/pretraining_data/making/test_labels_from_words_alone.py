@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.pretraining_data.packing import PACKINGS, Text
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.packing import Text
 
 PAD, CLS, SEP, PIECE = range(4)
 

@@ -11,13 +11,13 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.base.errors import InputError
-from albert_tf.knowledge.mentions import NameList
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.pretraining_data.making.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.making.builder import build, shard_paths, start_workers
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.manifest import manifest_identity
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.show import show_shard
 from albert_tf.reading.documents import CorpusReader, Documents
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.pretraining_data.packing import PACKINGS, Text
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.packing import Text
 
 sentence_lengths = st.lists(st.integers(1, 12), max_size=12)
 limits = st.integers(5, 40)

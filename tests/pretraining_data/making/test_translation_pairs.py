@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.making.source_files import SourceReader
+from albert_tf.pretraining_data.full_sentences import TranslationPairs
+from albert_tf.pretraining_data.languages import SourceReader
 from albert_tf.pretraining_data.packing import Text
-from albert_tf.pretraining_data.packing.full_sentences import TranslationPairs
 from albert_tf.pretraining_data.shards import find_shards
 
 FIRST, SECOND = "가나다라마바사아", "자차카타파하거너"  # what the texts of either language are made of

@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from albert_tf.knowledge.mentions import NameList
+from albert_tf.pretraining_data import PACKINGS
+from albert_tf.pretraining_data.entities import NameList
 from albert_tf.pretraining_data.making.builder import build
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.pretraining_data.show import ShardReader, show_shard
 from albert_tf.reading.documents import CorpusReader, Documents
 

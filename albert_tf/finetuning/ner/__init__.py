@@ -1,1 +1,0 @@
-"""Named entities: a tag for each word or character, and spans of the text."""

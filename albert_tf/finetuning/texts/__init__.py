@@ -1,1 +1,0 @@
-"""Tasks of labelled texts: classes, several labels, numbers, options."""

@@ -1,1 +1,0 @@
-"""Names of entities and where a text mentions them."""
