@@ -10,7 +10,6 @@ from albert_tf.base.checkpoint_files import named_newest, resolve_checkpoint, wr
 from albert_tf.base.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
-    AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
@@ -45,10 +44,8 @@ def pretrained(tiny_config, randomized, tmp_path):
     [
         (AlbertEncoder, {}, None),
         (AlbertForPreTraining, {}, None),
-        (AlbertForSequenceClassification, {"num_labels": 3}, "head"),
         (AlbertForTokenClassification, {"num_labels": 3, "remat": "block"}, "head"),
         (AlbertForQuestionAnswering, {"dtype": "mixed_bfloat16"}, "head"),
-        (AlbertForConditionalQuestionAnswering, {}, "head"),
         (AlbertForMultipleChoice, {"attention": "plain"}, "head"),
     ],
 )
