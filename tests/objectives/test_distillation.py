@@ -302,44 +302,28 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         loaded(distil(CONFIG, folder, distillation="logits"))
 
 
+LAYERS, LOGITS = {"distillation": "layers"}, {"distillation": "logits"}
+THREE_HEADS = {"num_attention_heads": 3, "hidden_size": 12}
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "message"),
     [
         ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits, layers"),
         ({}, {"relation_heads": 5}, "`relation_heads=5` must divide the width of the student, 16, and that of .* 24;"),
-        (
-            {},
-            {"distillation": "layers", "relation_heads": 2},
-            "`relation_heads=2` has no meaning for `distillation=layers`, only for relations; leave it out",
-        ),
-        ({}, {"distillation": "logits", "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
+        ({}, {**LAYERS, "relation_heads": 2}, "`relation_heads=2` has no meaning for `distillation=layers`, only for"),
+        ({}, {**LOGITS, "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
         ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be a layer of `teacher=.*`, 0 to 2, or -1"),
-        ({}, {"distillation": "logits"}, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
-        (
-            {"hidden_size": 24, "num_attention_heads": 2, "vocab_size": 41},
-            {"distillation": "logits"},
-            "compares guesses one by one, and vocab_size is 41 in the student and 40 in `teacher=",
-        ),
-        (
-            {},
-            {"distillation": "layers"},
-            "compares heads one by one, and num_attention_heads is 2 in the student and 3",
-        ),
-        (
-            {"num_attention_heads": 3, "hidden_size": 12},
-            {"distillation": "layers"},
-            "`teacher=.*` has 3 layers, no multiple of the student's 2; give the student others, or use",
-        ),
+        ({}, LOGITS, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
+        ({"hidden_size": 24, "vocab_size": 41}, LOGITS, "compares guesses one by one, and vocab_size is 41 in the stu"),
+        ({}, LAYERS, "compares heads one by one, and num_attention_heads is 2 in the student and 3"),
+        ({**THREE_HEADS}, LAYERS, "`teacher=.*` has 3 layers, no multiple of the student's 2; give the student others"),
         ({}, {"student_layers": "0,3"}, "`student_layers` names layer 3, and the teacher has 3, from 0 to 2"),
         ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),
         ({}, {"student_layers": "2,0"}, "`student_layers=2,0` must be layers of the teacher, from 0, in order"),
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
         ({"num_languages": 2}, {}, "doesn't tell the student what language a text is in"),
-        (
-            {"relative_attention": "c2p", "num_attention_heads": 3, "hidden_size": 12},
-            {"distillation": "layers"},
-            "can't compare scores of relative_attention; use `distillation=relations`",
-        ),
+        ({**THREE_HEADS, "relative_attention": "c2p"}, LAYERS, "can't compare scores of relative_attention; use"),
         ({"is_causal": True, "pooler": False}, {}, r"those of the student .* \(is_causal=true\); use another model"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
     ],

@@ -89,7 +89,8 @@ def test_later_run_begins_with_the_averages(trained):
 @pytest.mark.slow
 def test_frozen_variables_have_no_averages_and_are_loaded_as_they_are(tmp_path):
     run = start_linear()
-    optimizer = AdamW({"kernel": named_variables(run.model)["kernel"]}, SCHEDULE, ema_decay=0.9)
+    with run.strategy.scope():
+        optimizer = AdamW({"kernel": named_variables(run.model)["kernel"]}, SCHEDULE, ema_decay=0.9)
     run = TinyRun(TrainState.create(run.strategy, run.state.objective, {"model": run.model}, optimizer))
     run.model.bias.assign([0.25])
     run.train(tmp_path, EXAMPLES, BATCH_SIZE, 2, OPTIONS)

@@ -228,7 +228,7 @@ def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
 @pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize("name", [pytest.param("classify", marks=pytest.mark.keras_2), "squad_v2"])
-def test_fine_tuning_is_traced(name):
+def test_fine_tuning_and_prediction_are_traced(name):
     strategy, task = make_tpu_strategy(), TASKS[name](WITH_DROPOUT)
     with strategy.scope():
         model = task.make_model(dtype="mixed_bfloat16")
@@ -240,17 +240,8 @@ def test_fine_tuning_is_traced(name):
     # The gradients, the weights of the losses and the loss, and the metrics; some tasks leave the pooler as it is.
     exchanged = len(named(nodes, "CrossReplicaSum")) - 3
     assert 0.8 * len(named_variables(model)) < exchanged <= len(named_variables(model))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("graph")
-def test_prediction_is_traced():
-    strategy, task = make_tpu_strategy(), TASKS["squad_v2"](WITH_DROPOUT)
-    with strategy.scope():
-        model = task.make_model(dtype="mixed_bfloat16")
-    step = make_output_step(strategy, lambda batch: task.outputs(batch, model=model))
-    nodes = operations(step.get_concrete_function(with_batch_size(task.batch_spec(16), 2)).graph)
+    predict = make_output_step(strategy, lambda batch: task.outputs(batch, model=model))
+    nodes = operations(predict.get_concrete_function(spec).graph)
     assert_runs_on_every_core(nodes)
     assert not named(nodes, "CrossReplicaSum"), "replicas need nothing of one another"
-    assert not named(nodes, "AssignVariableOp", "AssignAddVariableOp")
-    assert not dropouts(nodes)
+    assert not named(nodes, "AssignVariableOp", "AssignAddVariableOp") and not dropouts(nodes)
