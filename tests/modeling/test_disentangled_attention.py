@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
+from albert_tf.interchange.families import family_named
+from albert_tf.interchange.variables import entries
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.modeling.kernels.relative_scores import places_of_pairs
 from albert_tf.modeling.layers import named_variables
@@ -59,36 +61,9 @@ CHANGES = [
     {"position_buckets": 4, "max_relative_positions": 40, "num_attention_heads": 1},
 ]
 
-# Our name of a layer and Hugging Face's, in the order in which they are replaced.
-RENAMED = [
-    (r"^encoder/embeddings/(\w+_embeddings)$", r"deberta.embeddings.\1.weight"),
-    (r"^encoder/embeddings/layer_norm", "deberta.embeddings.LayerNorm"),
-    (r"^encoder/relative_embeddings/table", "deberta.encoder.rel_embeddings.weight"),
-    (r"^encoder/relative_embeddings/layer_norm", "deberta.encoder.LayerNorm"),
-    (r"^encoder/attention_layers/(\d+)/(output_dense|layer_norm)", r"deberta.encoder.layer.\1.attention.output.\2"),
-    (r"^encoder/feed_forward_layers/(\d+)/(output_dense|layer_norm)", r"deberta.encoder.layer.\1.output.\2"),
-    (r"^encoder/feed_forward_layers/(\d+)/intermediate", r"deberta.encoder.layer.\1.intermediate.dense"),
-    (r"^encoder/attention_layers/(\d+)/distances/(\w+)", r"deberta.encoder.layer.\1.attention.self.pos_\2_proj"),
-    (r"^encoder/attention_layers/(\d+)/(\w+)", r"deberta.encoder.layer.\1.attention.self.\2_proj"),
-    (r"output_dense", "dense"),
-    (r"^masked_lm_head/transform", "cls.predictions.transform.dense"),
-    (r"^masked_lm_head/layer_norm", "cls.predictions.transform.LayerNorm"),
-    (r"^masked_lm_head/output_bias", "cls.predictions.bias"),
-    (r"layer_norm", "LayerNorm"),
-    (r"/(kernel|gamma)$", ".weight"),
-    (r"/(bias|beta)$", ".bias"),
-]
-
-
-def hugging_face_name(name):
-    """Returns what Hugging Face calls one of our variables."""
-    for ours, theirs in RENAMED:
-        name = re.sub(ours, theirs, name)
-    return name
-
 
 def as_hugging_face(model):
-    """Returns a Hugging Face model with our model's weights, and the names of its variables by ours."""
+    """Returns a Hugging Face model with our model's weights, and where its variables are, by our names."""
     transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
     same = (*OTHERWISE, "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     same += ("layer_norm_eps", "max_position_embeddings")
@@ -103,17 +78,18 @@ def as_hugging_face(model):
         )
     )
     variables = named_variables(model)
-    names = {name: hugging_face_name(name) for name in variables}
-    state = {names[name]: torch.tensor(transposed(name, values.numpy())) for name, values in variables.items()}
+    places = entries(family_named("deberta").naming, model.config)
+    pairs = [(values.numpy(), places[name]) for name, values in variables.items()]
+    state = {place.name: torch.tensor(as_theirs(values, place)) for values, place in pairs}
     missing, unexpected = theirs.load_state_dict(state, strict=False)
     assert not unexpected
     assert set(missing) <= {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}  # tied
     theirs.tie_weights()
-    return theirs.eval(), names
+    return theirs.eval(), places
 
 
-def transposed(name, values):
-    return values.T if name.endswith("kernel") else values
+def as_theirs(values, place):
+    return values.T if place.spelling.is_transposed else values
 
 
 def make_batch(length, has_segments=False):
@@ -141,7 +117,7 @@ def assert_close(found, expected):
 def test_states_and_gradients_equal_hugging_face(randomized, changes, length):
     torch = pytest.importorskip("torch")
     model = randomized(AlbertForPreTraining(BASE.replace(**changes)))
-    theirs, names = as_hugging_face(model)
+    theirs, places = as_hugging_face(model)
     inputs, is_real = make_batch(length, model.config.type_vocab_size > 0)
     aliases = {"input_ids": "input_ids", "input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     as_torch = {aliases[name]: torch.tensor(values.numpy()).long() for name, values in inputs.items()}
@@ -161,7 +137,7 @@ def test_states_and_gradients_equal_hugging_face(randomized, changes, length):
     variables, parameters = named_variables(model), dict(theirs.named_parameters())
     gradients = tape.gradient(loss, list(variables.values()))
     for name, gradient in zip(variables, gradients, strict=True):
-        expected = transposed(name, parameters[names[name]].grad.numpy())
+        expected = as_theirs(parameters[places[name].name].grad.numpy(), places[name])
         difference = np.abs(tf.convert_to_tensor(gradient) - expected).max()
         # Twice, as some are 0 but for rounding, such as those of the keys' biases.
         assert difference <= 2 * TOLERANCE * max(1.0, np.abs(expected).max()), name
