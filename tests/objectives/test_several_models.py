@@ -20,7 +20,7 @@ from albert_tf.training.devices import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_to_trace")]
 
 OBJECTIVE = Imitation(tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
 OF_TWO = Distillation(tiny_config(), tiny_config(num_hidden_layers=2), coefficient=2.0)
@@ -55,7 +55,7 @@ def phase(make_dataset=batches, **options):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, quick_to_trace):
     folder = tmp_path_factory.mktemp("trained")
     run, models = start(folder)
     assert run.train(phase())

@@ -69,7 +69,7 @@ def test_frozen_variables_are_told():
 
 
 def test_averages_take_memory_too():
-    sizes = [float(describe_run(start_linear(ema_decay=decay).state, [phase(10)]).split()[6]) for decay in (0.0, 0.9)]
+    sizes = [float(describe_run(TinyRun.start(ema_decay=decay).state, [phase(10)]).split()[6]) for decay in (0.0, 0.9)]
     assert sizes[1] > sizes[0]
 
 
