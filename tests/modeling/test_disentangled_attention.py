@@ -78,7 +78,7 @@ def as_hugging_face(model):
         )
     )
     variables = named_variables(model)
-    places = entries(family_named("deberta").naming, model.config)
+    places = entries(family_named("deberta-v2").naming, model.config)
     pairs = [(values.numpy(), places[name]) for name, values in variables.items()]
     state = {place.name: torch.tensor(as_theirs(values, place)) for values, place in pairs}
     missing, unexpected = theirs.load_state_dict(state, strict=False)
