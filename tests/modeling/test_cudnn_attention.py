@@ -19,6 +19,7 @@ from albert_tf.runs.tpu_compiler import lower
 from albert_tf.training.devices import WholeStepStrategy
 
 CONFIG = tiny_config(hidden_size=256, num_hidden_layers=2, num_attention_heads=4)
+DROPS = CONFIG.replace(attention_probs_dropout_prob=0.1)
 SIZE, LENGTH, HEADS, HEAD_SIZE = 2, 16, 4, 64
 
 
@@ -186,6 +187,8 @@ def test_every_block_of_an_encoder_calls_the_kernel():
     assert [name for name, *_ in calls] == ["fmhaSoftmax"] * 2
     assert [types[0][0] for *_, types in calls] == ["tensor<2x16x4x64xbf16>", "tensor<2x3x4x64xbf16>"]
     assert {settings["mask_type"] for _, settings, *_ in calls} == {"PADDING"}
+    assert len(calls_of(program_of_encoder(config=DROPS))) == 2, "dropout that is off is no obstacle"
+    assert not calls_of(program_of_encoder(attention="plain"))
 
 
 def test_of_a_causal_model_the_last_block_does_not_where_some_positions_are_read():
@@ -193,9 +196,6 @@ def test_of_a_causal_model_the_last_block_does_not_where_some_positions_are_read
     (call,) = calls_of(program_of_encoder(config=config, output_positions=tf.zeros([SIZE, 3], tf.int32)))
     assert call[1]["mask_type"] == "PADDING_CAUSAL"
     assert len(calls_of(program_of_encoder(config=config))) == 2
-
-
-DROPS = CONFIG.replace(attention_probs_dropout_prob=0.1)
 
 
 @pytest.mark.parametrize(
@@ -213,14 +213,6 @@ def test_what_the_kernel_cannot_do_is_left_to_plain_operations(changes, obstacle
     step, arguments = encoding(attention="flash", **changes)
     with pytest.raises(InputError, match=f"`attention=flash` on a GPU is not possible with {obstacle}"):
         tf.function(step, autograph=False).get_concrete_function(*arguments)
-
-
-def test_dropout_that_is_off_is_no_obstacle():
-    assert len(calls_of(program_of_encoder(config=DROPS))) == 2
-
-
-def test_plain_is_plain():
-    assert not calls_of(program_of_encoder(attention="plain"))
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

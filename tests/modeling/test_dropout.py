@@ -6,44 +6,26 @@ import tensorflow as tf
 
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification, attention, embeddings, heads
 from albert_tf.modeling.kernels import attention as attention_kernels
-from albert_tf.modeling.kernels.elementwise import dropout, fold_in, random_bits, split_dropout_seed
+from albert_tf.modeling.kernels.elementwise import dropout, fold_in, random_bits
 
 PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
 NO_DROPOUT = dict.fromkeys(PROBABILITIES, 0.0)
 
 
-@pytest.fixture
-def logits_with(tiny_config, randomized, batch):
-    """Returns a function from the config's changes and the arguments of the call to the logits of a classifier."""
-
-    def call(changes, **arguments):
-        model = randomized(AlbertForSequenceClassification(tiny_config.replace(**{**NO_DROPOUT, **changes}), 3))
-        return model(batch, **arguments)["logits"].numpy()
-
-    return call
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBABILITIES)
-def test_same_seed_drops_the_same(logits_with, name):
-    first, again, other = (
-        logits_with({name: 0.3}, training=True, dropout_seed=tf.constant(seed)) for seed in ([1, 2], [1, 2], [1, 3])
-    )
+def test_seed_alone_decides_what_is_dropped_and_nothing_is_outside_training(tiny_config, randomized, batch, name):
+    def logits_with(probability, training, seed):
+        config = tiny_config.replace(**{**NO_DROPOUT, name: probability})
+        model = randomized(AlbertForSequenceClassification(config, 3))
+        return model(batch, training=training, dropout_seed=tf.constant(seed))["logits"].numpy()
+
+    first, again, other = (logits_with(0.3, True, seed) for seed in ([1, 2], [1, 2], [1, 3]))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PROBABILITIES)
-def test_nothing_is_dropped_outside_training(logits_with, name):
-    expected = logits_with({})
-    np.testing.assert_array_equal(logits_with({name: 0.3}), expected)
-    np.testing.assert_array_equal(logits_with({name: 0.3}, training=False, dropout_seed=tf.constant([1, 2])), expected)
-    assert np.abs(logits_with({name: 0.3}, training=True, dropout_seed=tf.constant([1, 2])) - expected).max() > 1e-3
-
-
-def test_probability_of_zero_drops_nothing(logits_with):
-    np.testing.assert_array_equal(logits_with({}, training=True, dropout_seed=tf.constant([1, 2])), logits_with({}))
+    expected = logits_with(0.0, True, [1, 2])
+    np.testing.assert_array_equal(logits_with(0.3, False, [1, 2]), expected)
+    assert np.abs(first - expected).max() > 1e-3
 
 
 @pytest.mark.slow
@@ -142,37 +124,6 @@ def test_random_bits_follow_from_the_seed_and_the_number_of_an_element(seed, sha
     np.testing.assert_array_equal(random_bits(tf.constant(seed), shape), _reference_bits(seed, shape))
 
 
-def test_random_bits_look_random():
-    seeds = split_dropout_seed(tf.constant([1, 2]), 8)
-    # Each bit is set half the time, and tells nothing of another bit, of the bits beside and below, or of another seed.
-    bits = np.stack([(random_bits(seed, [128, 128]).numpy()[..., None] >> np.arange(32)) & 1 for seed in seeds])
-    signs = 2.0 * bits.astype(np.float64) - 1.0
-    five_deviations = 5 / np.sqrt(signs[0, ..., 0].size)
-    assert np.abs(signs.mean(axis=(1, 2))).max() < five_deviations
-    pairs = {
-        "right": signs[:, :, :-1] * signs[:, :, 1:],
-        "below": signs[:, :-1] * signs[:, 1:],
-        "other seed": signs[:-1] * signs[1:],
-        "next bit": signs[..., :-1] * signs[..., 1:],
-    }
-    for name, products in pairs.items():
-        assert np.abs(products.mean(axis=(1, 2))).max() < five_deviations, name
-
-
-def test_dropped_elements_are_spread_evenly():
-    dropped = dropout(tf.ones([512, 512]), 0.1, tf.constant([3, 4])).numpy() == 0
-    for axis in (0, 1):
-        deviations = (dropped.sum(axis=axis) - 51.2) / np.sqrt(512 * 0.1 * 0.9)
-        assert np.abs(deviations).max() < 5
-        assert 0.8 < deviations.std() < 1.2
-
-
-def test_every_dropout_has_a_seed_of_its_own():
-    seeds = split_dropout_seed(tf.constant([1, 2]), 50)
-    assert len({tuple(seed.numpy()) for seed in seeds}) == 50
-    assert split_dropout_seed(None, 3) == [None] * 3
-
-
 def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch):
     seeds = []
 
@@ -190,13 +141,13 @@ def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch)
 
 @pytest.mark.slow
 def test_seeds_that_are_folded_in_differ_and_are_the_same_under_xla():
-    seeds = [tf.constant([seed, 0]) for seed in range(40)]
+    seeds = [tf.constant([seed, 0]) for seed in range(12)]
     compiled = tf.function(fold_in, jit_compile=True)
     folded = {
         (seed, number): tuple(fold_in(values, tf.constant(number)).numpy())
         for seed, values in enumerate(seeds)
-        for number in range(40)
+        for number in range(12)
     }
     assert len(set(folded.values())) == len(folded)
-    for seed, number in [(0, 0), (3, 1), (39, 39)]:
+    for seed, number in [(0, 0), (11, 11)]:
         assert tuple(compiled(seeds[seed], tf.constant(number)).numpy()) == folded[seed, number]

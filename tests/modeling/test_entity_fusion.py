@@ -16,11 +16,8 @@ from albert_tf.modeling import (
     AlbertForQuestionAnswering,
     AlbertForSequenceClassification,
 )
-from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.layers import named_variables
 from albert_tf.training.train_state import learnt_variables, saved_variables
-
-pytestmark = pytest.mark.keras_2
 
 PLAIN = tiny_config(NUM_PIECES, num_hidden_layers=3, initializer_range=0.3)
 FUSED = with_entities(PLAIN)
@@ -42,6 +39,7 @@ def encode(model, ids, **inputs):
     return model({"input_ids": tf.cast(ids, tf.int32), **inputs}, output_hidden_states=True)
 
 
+@pytest.mark.keras_2
 def test_names_are_found_and_what_is_added_is_that_of_float64():
     fused = random_fusion(AlbertEncoder(FUSED))
     plain, fusion = copied(AlbertEncoder(PLAIN), fused), fused.entity_fusion
@@ -59,8 +57,7 @@ def test_names_are_found_and_what_is_added_is_that_of_float64():
     assert not np.allclose(encode(fused, TOLD)["sequence_output"], encode(plain, TOLD)["sequence_output"], atol=0.01)
 
 
-@pytest.mark.parametrize("compiles", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(("compiles", "dtype"), [(False, "float32"), (True, "mixed_bfloat16")])
 def test_text_without_names_is_encoded_as_without_entities_to_the_bit(compiles, dtype):
     fused = random_fusion(AlbertEncoder(FUSED, dtype=dtype))
     plain = copied(AlbertEncoder(PLAIN, dtype=dtype), fused)
@@ -107,6 +104,7 @@ def test_entities_of_a_model_without_are_refused():
         encode(AlbertEncoder(PLAIN), TOLD, entity_ids=tf.constant(ENTITIES))
 
 
+@pytest.mark.keras_2
 def test_what_it_is_told_is_saved_and_never_learnt():
     class OnlyModel:
         frozen_models = ()
@@ -130,12 +128,6 @@ def test_names_are_found_in_each_choice_and_in_questions_that_are_aligned():
     np.testing.assert_array_equal(logits, told)
     untold = model({"input_ids": tf.constant(TOLD), "entity_ids": tf.zeros_like(ENTITIES)})["start_logits"]
     assert np.abs(untold - logits).max() > 1e-4
-
-
-def test_layer_is_made_again_from_its_config():
-    layer = EntityFusion.from_config(EntityFusion(FUSED).get_config())
-    shapes = {name: variable.shape for name, variable in named_variables(EntityFusion(FUSED)).items()}
-    assert {name: variable.shape for name, variable in named_variables(layer).items()} == shapes
 
 
 def test_files_of_models_without_entities_stay_as_they_were():

@@ -1,17 +1,16 @@
-"""What the models put on top of the encoder: heads, their shapes and precision, and gradients through everything."""
+"""What the models take, and put on top of the encoder: heads, their precision, and gradients through everything."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from every_model import MODELS, WITH_HEADS, choices, inputs_of
+from every_model import MODELS, WITH_HEADS, inputs_of
 from rounding import independent_errors
 
 from albert_tf.base.errors import InputError
 from albert_tf.modeling import (
+    AlbertEncoder,
     AlbertForConditionalQuestionAnswering,
-    AlbertForMultipleChoice,
     AlbertForPreTraining,
-    AlbertForQuestionAnswering,
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
@@ -25,16 +24,6 @@ def head_of(model, output):
     return output.numpy().astype(np.float64) @ kernel + bias
 
 
-def test_pretraining_has_four_outputs(tiny_config, batch):
-    outputs = AlbertForPreTraining(tiny_config)(batch)
-    assert {name: values.shape.as_list() for name, values in outputs.items()} == {
-        "sequence_output": [3, 10, 16],
-        "pooled_output": [3, 16],
-        "masked_lm_logits": [3, 4, 30],
-        "sentence_order_logits": [3, 2],
-    }
-
-
 def test_masked_positions_are_scored_as_among_all_positions(tiny_config, randomized, batch):
     model = randomized(AlbertForPreTraining(tiny_config))
     positions = batch["masked_lm_positions"]
@@ -43,41 +32,43 @@ def test_masked_positions_are_scored_as_among_all_positions(tiny_config, randomi
     np.testing.assert_allclose(model(batch)["masked_lm_logits"], picked, rtol=1e-5, atol=1e-5)
 
 
-def test_sequence_classification_scores_the_pooled_output(tiny_config, randomized, batch):
-    model = randomized(AlbertForSequenceClassification(tiny_config, num_labels=3))
-    logits = model(batch)["logits"]
-    assert logits.shape == (3, 3)
-    np.testing.assert_allclose(logits, head_of(model, model.encoder(batch)["pooled_output"]), rtol=1e-5, atol=1e-5)
+@pytest.mark.keras_2
+@pytest.mark.parametrize(
+    ("use", "output"),
+    [
+        ("sequence classification", "pooled_output"),
+        ("token classification", "sequence_output"),
+        ("question answering", "sequence_output"),
+        ("multiple choice", "pooled_output"),
+    ],
+)
+def test_heads_score_an_output_of_the_encoder(tiny_config, randomized, batch, use, output):
+    model = randomized(WITH_HEADS[use](tiny_config))
+    expected, found = head_of(model, model.encoder(batch)[output]), model(inputs_of(use, batch))
+    if use == "multiple choice":
+        expected = np.concatenate([expected, np.roll(expected, 1, axis=0)], axis=1)  # each choice by itself
+    if use == "question answering":
+        assert found.keys() == {"start_logits", "end_logits"}
+        found = {"logits": tf.stack([found["start_logits"], found["end_logits"]], axis=-1)}
+    np.testing.assert_allclose(found["logits"], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("mask", ["some", "rows", "none"])
-def test_sequence_classification_may_score_the_mean_of_the_states(tiny_config, randomized, batch, mask):
-    model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_pooling="mean"), 3))
-    counted = np.ones(batch["input_ids"].shape)
-    if mask == "none":
-        del batch["input_mask"]
-    else:
-        counted[0, 4:], counted[2, 7:] = 0, 0
-        rows = np.repeat(counted[:, None], counted.shape[1], axis=1)
-        batch["input_mask"] = tf.constant(rows if mask == "rows" else counted, tf.int32)
-    states = model.encoder(batch)["sequence_output"].numpy().astype(np.float64)
-    mean = (states * counted[..., None]).sum(axis=1) / counted.sum(axis=1, keepdims=True)
-    expected = head_of(model, tf.constant(mean))
-    np.testing.assert_allclose(model(batch)["logits"], expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("mask", ["some", "rows", "none"])
-def test_sequence_classification_may_score_the_last_state(tiny_config, randomized, batch, mask):
-    config = tiny_config.replace(classifier_pooling="last", is_causal=True)
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_sequence_classification_may_score_the_mean_or_the_last_of_the_states(
+    tiny_config, randomized, batch, pooling, mask
+):
+    config = tiny_config.replace(classifier_pooling=pooling, is_causal=pooling == "last")
     model = randomized(AlbertForSequenceClassification(config, 3))
-    last = np.array([9, 6, 3])
+    counted = batch["input_mask"].numpy()
     if mask == "none":
         del batch["input_mask"]
-        last[:] = 9
+        counted = np.ones_like(counted)
     elif mask == "rows":
         batch["input_mask"] = tf.repeat(batch["input_mask"][:, None], 10, axis=1)
-    states = model.encoder(batch)["sequence_output"].numpy()[np.arange(3), last]
-    expected = head_of(model, tf.constant(states))
+    states, lengths = model.encoder(batch)["sequence_output"].numpy().astype(np.float64), counted.sum(axis=1)
+    last, mean = states[np.arange(3), lengths - 1], (states * counted[..., None]).sum(axis=1) / lengths[:, None]
+    expected = head_of(model, tf.constant(last if pooling == "last" else mean))
     for wanted in ({}, {"output_hidden_states": True}):
         np.testing.assert_allclose(model(batch, **wanted)["logits"], expected, rtol=1e-5, atol=1e-5)
 
@@ -90,46 +81,6 @@ def test_first_piece_of_a_causal_model_is_no_readout(tiny_config, batch):
         AlbertForSequenceClassification(causal, 3)
     AlbertForSequenceClassification(causal.replace(classifier_pooling="mean"), 3)(batch)
     AlbertForTokenClassification(causal, 3)(batch)
-
-
-def test_mean_leaves_the_pooler_without_use_and_reaches_the_rest(tiny_config, randomized, batch):
-    model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_pooling="mean"), 3))
-    gradients = gradients_of(model, batch)
-    assert gradients.pop("encoder/pooler/kernel") is gradients.pop("encoder/pooler/bias") is None
-    assert_all_learn(gradients)
-
-
-def test_token_classification_scores_every_position(tiny_config, randomized, batch):
-    model = randomized(AlbertForTokenClassification(tiny_config, num_labels=5))
-    logits = model(batch)["logits"]
-    assert logits.shape == (3, 10, 5)
-    np.testing.assert_allclose(logits, head_of(model, model.encoder(batch)["sequence_output"]), rtol=1e-5, atol=1e-5)
-
-
-def test_question_answering_scores_first_and_last_positions(tiny_config, randomized, batch):
-    model = randomized(AlbertForQuestionAnswering(tiny_config))
-    outputs = model(batch)
-    expected = head_of(model, model.encoder(batch)["sequence_output"])
-    assert outputs.keys() == {"start_logits", "end_logits"}
-    np.testing.assert_allclose(outputs["start_logits"], expected[..., 0], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(outputs["end_logits"], expected[..., 1], rtol=1e-5, atol=1e-5)
-
-
-def test_multiple_choice_scores_each_choice_by_itself(tiny_config, randomized, batch):
-    model = randomized(AlbertForMultipleChoice(tiny_config))
-    logits = model(choices(batch))["logits"]
-    alone = head_of(model, model.encoder(batch)["pooled_output"])[:, 0]
-    np.testing.assert_allclose(logits, np.stack([alone, np.roll(alone, 1)], axis=1), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("use", WITH_HEADS)
-def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, use):
-    model = randomized(WITH_HEADS[use](tiny_config))
-    inputs = inputs_of(use, batch)
-    expected = model(inputs)
-    labels = {"label_ids": tf.constant([0, 2, 1]), "example_weights": tf.ones([3])}
-    for name, values in model({**inputs, **labels}).items():
-        np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
 @pytest.mark.parametrize("use", WITH_HEADS)
@@ -158,19 +109,20 @@ def test_embeddings_and_a_row_of_the_mask_for_each_query_are_taken(tiny_config, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", MODELS)
+@pytest.mark.parametrize("use", ["conditional question answering", "multiple choice"])
 def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch, use):
-    model = randomized(MODELS[use](tiny_config))
+    model = randomized(WITH_HEADS[use](tiny_config))
     inputs = {name: values for name, values in inputs_of(use, batch).items() if name != "masked_lm_positions"}
     signature = {name: tf.TensorSpec([None] * values.shape.rank, values.dtype) for name, values in inputs.items()}
     traced = tf.function(model, input_signature=[signature])
-    for length in (10, 5, 1):
+    for length in (10, 1):
         shorter = {name: values[..., :length] for name, values in inputs.items()}
         expected = model(shorter)
         for name, values in traced(shorter).items():
             np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
 
 
+@pytest.mark.keras_2
 @pytest.mark.slow
 @pytest.mark.parametrize("use", WITH_HEADS)
 def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized, batch, use):
@@ -212,17 +164,6 @@ def test_gradients_reach_every_variable(tiny_config, randomized, batch, use):
     assert_all_learn(gradients)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [{"sharing": "attention"}, {"sharing": "ffn"}, {"sharing": "none"}, {"num_hidden_groups": 2, "inner_group_num": 2}],
-    ids=str,
-)
-def test_gradients_reach_every_layer_however_shared(tiny_config, randomized, batch, changes):
-    model = randomized(AlbertForPreTraining(tiny_config.replace(num_hidden_layers=3, **changes)))
-    assert_all_learn(gradients_of(model, batch))
-
-
 def assert_all_learn(gradients):
     for name, gradient in gradients.items():
         assert gradient is not None, name
@@ -233,9 +174,54 @@ def assert_all_learn(gradients):
             assert np.abs(gradient).max() > 1e-5, name
 
 
-def test_gradient_of_tied_embeddings_adds_up_both_uses(tiny_config, randomized, batch):
-    model = randomized(AlbertForPreTraining(tiny_config))
-    gradient = tf.convert_to_tensor(gradients_of(model, batch)["encoder/embeddings/word_embeddings"]).numpy()
-    unseen = sorted(set(range(30)) - set(batch["input_ids"].numpy().ravel()))
-    assert unseen
-    assert (np.abs(gradient[unseen]).max(axis=1) > 0).all()  # as outputs
+ALIASES = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+# All others take what they are given to an encoder as the second one does.
+USES = ("encoder", "pre-training", "multiple choice")
+
+
+@pytest.mark.keras_2
+@pytest.mark.slow
+@pytest.mark.parametrize("use", USES)
+def test_names_of_hugging_face_are_taken_too(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    inputs = inputs_of(use, batch)
+    aliased = {ALIASES.get(name, name): values for name, values in inputs.items()}
+    without = {name: values for name, values in inputs.items() if name not in ALIASES}
+    expected, found, ignored = (tf.nest.flatten(model(each)) for each in (inputs, aliased, without))
+    for ours, theirs in zip(expected, found):
+        np.testing.assert_array_equal(ours, theirs)
+    assert np.abs(expected[0] - ignored[0]).max() > 1e-3, "mask and segments make a difference here"
+
+
+@pytest.mark.parametrize(("use", "name"), zip(USES, [*ALIASES, "input_mask"]))
+def test_both_names_at_once_are_refused(tiny_config, batch, use, name):
+    inputs = {**batch, ALIASES[name]: batch[name]}
+    with pytest.raises(InputError, match=f"{name} and {ALIASES[name]} are two names of one input; "):
+        MODELS[use](tiny_config)(inputs_of(use, inputs))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_unknown_name_is_refused(tiny_config, batch, use):
+    name = "input_masks"
+    with pytest.raises(InputError, match=f"a model has no input {name}; .*segment_ids \\(or token_type_ids\\)"):
+        MODELS[use](tiny_config)(inputs_of(use, {**batch, name: batch["input_ids"]}))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_missing_ids_are_named(tiny_config, batch, use):
+    del batch["input_ids"]
+    with pytest.raises(InputError, match=r"a model needs input_ids, or inputs_embeds"):
+        MODELS[use](tiny_config)(inputs_of(use, batch))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("inputs_embeds", [3, 10, 8], "input_ids and inputs_embeds"),
+        ("document_ids", [3, 10, 10], r"document_ids must be \[B, S\].* \(3, 10, 10\)"),
+        ("input_mask", [3, 1, 1, 10], r"input_mask must be \[B, S\], or \[B, S, S\].* \(3, 1, 1, 10\)"),
+    ],
+)
+def test_input_of_no_use_or_of_another_shape_is_refused(tiny_config, batch, name, shape, message):
+    with pytest.raises(InputError, match=message):
+        AlbertEncoder(tiny_config)({**batch, name: tf.ones(shape, tf.int32)})

@@ -9,7 +9,6 @@ from albert_tf.base.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.student import begin_with_layers, student_config
-from albert_tf.training.run_folder.restoring import load_frozen_models
 
 
 def softmax(logits):
@@ -42,7 +41,6 @@ def relations(states, num_heads, sees):
 BOTH = pytest.mark.parametrize(("student", "teacher"), [({}, {}), ({}, AS_DEBERTA), (AS_DEBERTA, {})], ids=str)
 
 
-@pytest.mark.keras_2
 @BOTH
 @pytest.mark.parametrize(("number", "num_heads"), [(-1, 0), (0, 4)])
 def test_relations_are_those_of_minilm(write_teacher, student, teacher, number, num_heads):
@@ -120,14 +118,13 @@ def scores_of(queries, keys, num_heads):
     return query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
 
 
-@pytest.mark.keras_2
 @BOTH
 def test_logits_are_those_of_distilbert(write_teacher, student, teacher):
     narrow = CONFIG.replace(num_hidden_layers=3, embedding_size=6, sharing="none", **teacher)
     objective = distil(CONFIG.replace(**student), write_teacher(narrow), distillation="logits")
     assert objective.loss_coefficients == {"masked_lm_loss": 2.0, "logit_loss": 5.0, "cosine_loss": 1.0}
     models, batch = loaded(objective), batch_of()
-    found, _ = computed(objective, models, batch)
+    found, gradients = computed(objective, models, batch)
     inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
     mask = batch["input_mask"].numpy()
     outputs = [models[name](inputs) for name in ("teacher", "model")]
@@ -145,6 +142,19 @@ def test_logits_are_those_of_distilbert(write_teacher, student, teacher):
         found["masked_lm_loss"][0], (losses * batch["masked_lm_weights"].numpy()).sum(), rtol=1e-4
     )
     assert all(float(found[name][1]) == mask.sum() for name in ("logit_loss", "cosine_loss", "agreement"))
+    variables = named_variables(models["model"])
+    with tf.GradientTape() as tape:
+        outputs = models["model"](inputs)
+        logits = tf.math.log_softmax(outputs["masked_lm_logits"] / 2)
+        losses = -5 * 4 * tf.reduce_sum(softmax(taught / 2).astype(np.float32) * logits, axis=-1)
+        losses -= tf.reduce_sum(
+            tf.math.l2_normalize(outputs["sequence_output"], -1) * known.astype(np.float32), axis=-1
+        )
+        loss = tf.reduce_sum(losses * mask) / mask.sum()
+    expected = tape.gradient(loss, variables)
+    for name in ("masked_lm_head/output_bias", "masked_lm_head/transform/kernel", "encoder/embeddings/word_embeddings"):
+        one, other = (tf.convert_to_tensor(each[name]).numpy() for each in (gradients, expected))
+        assert np.abs(one - other).max() < 1e-4 * np.abs(other).max(), name
 
 
 @pytest.mark.parametrize(("kind", "changes"), [*((kind, {}) for kind in KINDS), ("logits", AS_DEBERTA)], ids=str)
@@ -218,21 +228,18 @@ def test_masked_pieces_may_be_learnt_beside_relations(write_teacher):
     assert "masked_lm_head/" not in both.untouched(models["model"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "changes",
+    ("kind", "changes"),
     [
-        {},
-        {"sharing": "none"},
-        {"sharing": "ffn"},
-        {"norm_position": "pre", "sharing": "attention"},
-        {"relative_attention": "p2c|c2p", "sharing": "none"},
-        {"relative_attention": "c2p", "num_hidden_layers": 1},
+        *((kind, changes) for kind in KINDS for changes in ({}, {"norm_position": "pre", "sharing": "attention"})),
+        ("relations", {"sharing": "ffn"}),
+        ("layers", {"sharing": "none"}),
+        ("relations", {"relative_attention": "p2c|c2p", "sharing": "none"}),
+        ("logits", {"relative_attention": "c2p", "num_hidden_layers": 1}),
     ],
+    ids=str,
 )
 def test_what_no_gradient_reaches_is_named(write_teacher, kind, changes):
-    if kind == "layers" and "relative_attention" in changes:
-        return  # refused
     objective = distil(CONFIG.replace(**changes), write_teacher(CONFIG), distillation=kind)
     models = loaded(objective)
     variables, batch = named_variables(models["model"]), batch_of()
@@ -242,33 +249,6 @@ def test_what_no_gradient_reaches_is_named(write_teacher, kind, changes):
     gradients = tape.gradient(loss, variables)
     untouched = {name for name in variables if name.startswith(objective.untouched(models["model"]))}
     assert untouched == {name for name, gradient in gradients.items() if gradient is None}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_few_examples_are_learnt_by_heart(write_teacher, kind):
-    teacher = CONFIG.replace(num_hidden_layers=4)
-    objective = distil(CONFIG.replace(num_hidden_groups=2), write_teacher(teacher), distillation=kind)
-    tf.keras.utils.set_random_seed(3)
-    models, batch = objective.make_models(), batch_of()
-    load_frozen_models(objective, models)
-    variables, optimizer = list(named_variables(models["model"]).values()), tf.keras.optimizers.Adam(0.01)
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            found = objective.compute(batch, training=True, dropout_seed=None, **models)
-            losses = {name: found[name][0] / found[name][1] for name in objective.loss_coefficients}
-            loss = sum(losses.values())
-        pairs = zip(tape.gradient(loss, variables), variables)
-        optimizer.apply_gradients([(gradient, variable) for gradient, variable in pairs if gradient is not None])
-        return losses
-
-    first = {name: float(value) for name, value in step().items()}
-    for _ in range(300):
-        last = step()
-    for name in first:
-        assert last[name] < 0.5 * first[name], (name, first[name], float(last[name]))
 
 
 @pytest.mark.parametrize(
@@ -322,47 +302,28 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         loaded(distil(CONFIG, folder, distillation="logits"))
 
 
+LAYERS, LOGITS = {"distillation": "layers"}, {"distillation": "logits"}
+THREE_HEADS = {"num_attention_heads": 3, "hidden_size": 12}
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "message"),
     [
         ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits, layers"),
         ({}, {"relation_heads": 5}, "`relation_heads=5` must divide the width of the student, 16, and that of .* 24;"),
-        (
-            {},
-            {"distillation": "layers", "relation_heads": 2},
-            "`relation_heads=2` has no meaning for `distillation=layers`, only for relations; leave it out",
-        ),
-        ({}, {"distillation": "logits", "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
-        ({}, {"relation_heads": -2}, "`relation_heads=-2` must divide"),
+        ({}, {**LAYERS, "relation_heads": 2}, "`relation_heads=2` has no meaning for `distillation=layers`, only for"),
+        ({}, {**LOGITS, "teacher_layer": 0}, "`teacher_layer=0` has no meaning for"),
         ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be a layer of `teacher=.*`, 0 to 2, or -1"),
-        ({}, {"distillation": "logits"}, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
-        (
-            {"hidden_size": 24, "num_attention_heads": 2, "vocab_size": 41},
-            {"distillation": "logits"},
-            "compares guesses one by one, and vocab_size is 41 in the student and 40 in `teacher=",
-        ),
-        (
-            {},
-            {"distillation": "layers"},
-            "compares heads one by one, and num_attention_heads is 2 in the student and 3",
-        ),
-        (
-            {"num_attention_heads": 3, "hidden_size": 12},
-            {"distillation": "layers"},
-            "`teacher=.*` has 3 layers, no multiple of the student's 2; give the student others, or use",
-        ),
+        ({}, LOGITS, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
+        ({"hidden_size": 24, "vocab_size": 41}, LOGITS, "compares guesses one by one, and vocab_size is 41 in the stu"),
+        ({}, LAYERS, "compares heads one by one, and num_attention_heads is 2 in the student and 3"),
+        ({**THREE_HEADS}, LAYERS, "`teacher=.*` has 3 layers, no multiple of the student's 2; give the student others"),
         ({}, {"student_layers": "0,3"}, "`student_layers` names layer 3, and the teacher has 3, from 0 to 2"),
         ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),
         ({}, {"student_layers": "2,0"}, "`student_layers=2,0` must be layers of the teacher, from 0, in order"),
-        ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
         ({}, {"masked_lm_weight": -5.0}, "`masked_lm_weight` must be a number from 0 on, or -1. Received: -5.0"),
-        ({}, {"masked_lm_weight": float("nan")}, "`masked_lm_weight` must be a number. Received: nan"),
         ({"num_languages": 2}, {}, "doesn't tell the student what language a text is in"),
-        (
-            {"relative_attention": "c2p", "num_attention_heads": 3, "hidden_size": 12},
-            {"distillation": "layers"},
-            "can't compare scores of relative_attention; use `distillation=relations`",
-        ),
+        ({**THREE_HEADS, "relative_attention": "c2p"}, LAYERS, "can't compare scores of relative_attention; use"),
         ({"is_causal": True, "pooler": False}, {}, r"those of the student .* \(is_causal=true\); use another model"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
     ],
@@ -372,32 +333,24 @@ def test_models_that_can_not_be_compared_are_refused(write_teacher, changes, set
         distil(CONFIG.replace(**changes), **{"teacher": write_teacher(OTHER), **settings})
 
 
-def test_attention_of_a_teacher_that_knows_distances_is_not_compared(write_teacher):
-    teacher = write_teacher(CONFIG.replace(**AS_DEBERTA))
-    with pytest.raises(InputError, match="can't compare scores of relative_attention; use") as error:
-        distil(CONFIG, teacher, distillation="layers")
-    assert "\n" not in str(error.value)
-
-
-def test_student_of_other_shapes_than_its_layers_is_refused(write_teacher):
-    config = CONFIG.replace(intermediate_size=32)
-    objective = distil(CONFIG, write_teacher(config), student_layers="0,1")
+def test_teachers_that_do_not_suit_a_student_are_refused(write_teacher):
+    of_distances, wide, short = (
+        write_teacher(CONFIG.replace(**changes), seed)
+        for seed, changes in enumerate((AS_DEBERTA, {"intermediate_size": 32}, {"max_position_embeddings": 8}))
+    )
+    with pytest.raises(InputError, match="can't compare scores of relative_attention; use"):
+        distil(CONFIG, of_distances, distillation="layers")
+    objective = distil(CONFIG, wide, student_layers="0,1")
     with pytest.raises(InputError, match=r"has the shape .*, and .* of the student has .*; make the configs equal"):
         objective.begin(objective.make_model())
-
-
-def test_teacher_of_fewer_positions_than_the_data_is_refused(write_teacher):
-    objective = distil(CONFIG, write_teacher(CONFIG.replace(max_position_embeddings=8)))
     with pytest.raises(InputError, match="in `teacher`, max_seq_length=12 is more than the model's max_position"):
-        objective.batch_spec(LENGTH)
+        distil(CONFIG, short).batch_spec(LENGTH)
 
 
 def test_without_teacher_there_is_a_model_and_nothing_to_train():
     objective = distil(CONFIG, "")
     assert isinstance(objective.make_model(), AlbertForPreTraining)
-    with pytest.raises(
-        InputError, match="`objective=distil` needs a teacher; name the folder of a model with `teacher`"
-    ):
+    with pytest.raises(InputError, match="`objective=distil` needs a teacher; name the folder of a model with"):
         objective.make_models()
 
 

@@ -74,22 +74,14 @@ def objective():
     return make_objective("entities", CONFIG, masking=MaskingOptions(5, tokens=tokens), entities=tiny_entities())
 
 
-def find(ids):
-    """Returns the numbers of entities by `EntityFusion`, int32 [B, S]."""
-    return known_model().encoder.entity_fusion.find(ids).numpy()
-
-
-def known_model():
-    return make_objective("entities", CONFIG, masking=MaskingOptions(5), entities=tiny_entities()).make_model()
-
-
 def test_labels_are_of_the_text_and_what_is_told_of_what_is_read(objective):
     features = make_features()
     batch = objective.prepare(features, tf.constant([1, 2], tf.int64))
     assert {name: (values.shape[1:], values.dtype) for name, values in batch.items()} == {
         name: (spec.shape[1:], spec.dtype) for name, spec in objective.batch_spec(LENGTH).items()
     }
-    mentioned, read = find(features["input_ids"]), find(batch["input_ids"])
+    find = objective.make_model().encoder.entity_fusion.find
+    mentioned, read = (find(each["input_ids"]).numpy() for each in (features, batch))
     assert (mentioned != read).any()
     labels, positions = batch["entity_labels"].numpy(), batch["entity_positions"].numpy()
     for row, of_text in enumerate(mentioned):
@@ -205,15 +197,3 @@ def test_plans_know_how_large_a_folder_is_at_most(tmp_path, english_tokenizer):
     # No vocabulary needs more room, not even one that sees a space before a name.
     found = read_known_entities(tmp_path, english_tokenizer, "").sizes
     assert 0 < found.num_edges <= planned.entity_name_edges and found.max_length <= planned.entity_name_length
-
-
-def test_flops_are_counted_one_by_one(objective):
-    spec = with_batch_size(objective.batch_spec(LENGTH), 3)
-    plain = make_objective("roberta", PLAIN, masking=MaskingOptions(5))
-    hidden, size, mentions = CONFIG.hidden_size, CONFIG.entity_size, most_mentions(LENGTH)
-    further = LENGTH * ((hidden + size) * hidden + hidden**2)  # the fusion, everywhere
-    further += mentions * hidden * size + 3 * mentions**2 * size
-    # All states are read, and of the plain model 1 + 5.
-    last_block = (LENGTH - 6) * (2 * hidden**2 + 2 * hidden * CONFIG.intermediate_size + 2 * LENGTH * hidden)
-    plain_spec = with_batch_size(plain.batch_spec(LENGTH), 3)
-    assert objective.flops(spec) == plain.flops(plain_spec) + 6 * 3 * (further + last_block)

@@ -114,35 +114,6 @@ def test_no_example_long_enough_to_shuffle_weighs_nothing_and_is_finite():
     assert [float(part) for part in found["word_order_loss"]] == [0, 0]
 
 
-@pytest.mark.slow
-def test_an_order_that_there_is_is_learnt():
-    """Numbers that count upwards from anywhere: each token's neighbours tell its place."""
-    objective, draws = make_objective("korealbert", CONFIG, masking=MASKING), np.random.default_rng(0)
-    model, optimizer = objective.make_model(), tf.keras.optimizers.Adam(0.003)
-
-    @tf.function
-    def prepare_batch(ids, seed):
-        return objective.prepare({**make_records([LENGTH] * 64), "input_ids": ids}, seed)
-
-    @tf.function
-    def step(batch):
-        with tf.GradientTape() as tape:
-            results = objective.compute(batch, True, tf.constant([0, 0]), model=model)
-            loss = results["word_order_loss"][0] / results["word_order_loss"][1]
-        variables = model.encoder.trainable_variables + model.masked_lm_head.trainable_variables
-        variables = [each for each in variables if "pooler" not in each.path]
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
-        return results["word_order_accuracy"][0] / results["word_order_accuracy"][1]
-
-    accuracies = []
-    for number in range(300):
-        starts = draws.integers(0, VOCAB_SIZE - FIRST_WORD - LENGTH, [64, 1])
-        ids = FIRST_WORD + starts + np.arange(LENGTH)
-        ids[:, [0, LENGTH // 2, LENGTH - 1]] = CLS, SEP, SEP
-        accuracies.append(float(step(prepare_batch(tf.constant(ids, tf.int32), tf.constant([0, number], tf.int64)))))
-    assert np.mean(accuracies[:10]) < 0.5 and np.mean(accuracies[-10:]) > 0.8  # chance is a third
-
-
 def test_models_that_know_entities_and_records_of_an_unknown_vocabulary_are_refused():
     with pytest.raises(InputError, match="`objective=korealbert` doesn't find the entities"):
         WordOrder(CONFIG.replace(**ENTITIES), MASKING)

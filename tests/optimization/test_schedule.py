@@ -54,14 +54,6 @@ def test_continuous_rate_has_no_zero_first_step_and_no_jump():
     assert found[100] == 0
 
 
-def test_original_rate_begins_at_zero_and_drops_after_warmup():
-    found = rates(LearningRateSchedule(1.0, num_train_steps=100, num_warmup_steps=10, kind="original"), 101)
-    assert found[0] == 0
-    assert found[9] == pytest.approx(0.9)
-    assert found[10] == pytest.approx(0.9)  # peak * (1 - warm-up / total), not the peak
-    assert found[100] == 0
-
-
 def test_rate_is_the_same_in_a_graph_and_for_a_64_bit_step():
     schedule = LearningRateSchedule(1e-3, num_train_steps=1_000_000, num_warmup_steps=100)
     step = tf.constant(123_456, tf.int64)
@@ -74,7 +66,6 @@ def test_rate_is_the_same_in_a_graph_and_for_a_64_bit_step():
     ("changes", "received"),
     [
         ({"peak": 0.0}, "0.0"),
-        ({"peak": -1e-3}, "-0.001"),
         ({"peak": float("nan")}, "nan"),
         ({"num_train_steps": 0}, "0 and 0"),
         ({"num_warmup_steps": 10}, "10 and 10"),

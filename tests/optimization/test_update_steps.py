@@ -13,7 +13,6 @@ SHAPES = {KERNEL: [3, 2], "bias": [2]}
 AVERAGED = {**SHAPES, "unreached": [4]}  # whose gradients are those of the others
 # The same rate at every step, so that a step more before it makes no difference to the next.
 CONSTANT = LearningRateSchedule(0.1, num_train_steps=10, power=0.0)
-BAD = {"NaN": float("nan"), "infinity": float("inf"), "minus infinity": float("-inf")}
 
 
 def make_variables(seed=0, shapes=SHAPES):
@@ -45,8 +44,9 @@ def with_one_bad(gradients, value):
 
 
 @pytest.mark.parametrize("kind", ["lamb", "adamw", "muon"])
-@pytest.mark.parametrize("value", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("where", ["gradient", "loss"])
+@pytest.mark.parametrize(
+    ("where", "value"), [("gradient", np.nan), ("gradient", -np.inf), ("loss", np.nan), ("loss", np.inf)]
+)
 def test_bad_step_changes_no_bit(kind, value, where):
     optimizer, state = make_run(kind)
     optimizer.apply(gradients_of(0), tf.constant(0), tf.constant(1.0))
@@ -81,18 +81,6 @@ def test_later_steps_go_on_as_if_there_had_been_no_bad_one(kind):
     np.testing.assert_equal(bad_state(), state())
     assert (bad.skipped_steps.numpy(), bad.last_skipped_step.numpy()) == (2, 3)
     assert (optimizer.skipped_steps.numpy(), optimizer.last_skipped_step.numpy()) == (0, -1)
-
-
-def test_bias_correction_makes_the_first_update_as_long_as_later_ones():
-    lengths = {}
-    for corrects in (True, False):
-        optimizer, state = make_run("adamw", bias_correction=corrects, weight_decay=0.0)
-        before = state()[0]["bias"]
-        optimizer.apply(with_one_bad(gradients_of(1), float("nan")), tf.constant(0), tf.constant(1.0))
-        optimizer.apply(gradients_of(0), tf.constant(1), tf.constant(1.0))
-        lengths[corrects] = np.abs(state()[0]["bias"] - before)
-    np.testing.assert_allclose(lengths[True], 0.1, rtol=1e-3)  # the learning rate, as in the first step of Adam
-    np.testing.assert_allclose(lengths[False], 0.1 * 0.1 / np.sqrt(0.001), rtol=1e-3)
 
 
 def arrays(variables):
@@ -155,15 +143,6 @@ def test_averages_stand_in_for_the_weights_for_a_while(is_interrupted):
     np.testing.assert_equal(arrays(optimizer.averages), averages)
 
 
-def test_without_averages_the_weights_stay_in_their_place():
-    variables = make_variables(shapes=AVERAGED)
-    optimizer = AdamW(variables, CONSTANT)
-    before = arrays(variables)
-    assert not optimizer.averages
-    with optimizer.averaged_weights():
-        np.testing.assert_equal(arrays(variables), before)
-
-
 STRATEGY = tf.distribute.get_strategy()
 
 
@@ -174,8 +153,8 @@ def go_on(scale, is_finite, is_overflow=False):
 def test_scale_is_halved_by_an_overflow_and_doubled_after_2000_steps_without():
     scale = LossScale()
     scale.scale.assign(8.0)
-    for _ in range(1999):
-        go_on(scale, True)
+    scale.steps_at_scale.assign(1998)
+    go_on(scale, True)
     assert scale.scale.numpy() == 8.0
     go_on(scale, True)
     assert scale.scale.numpy() == 16.0
@@ -185,10 +164,7 @@ def test_scale_is_halved_by_an_overflow_and_doubled_after_2000_steps_without():
     # Counted anew after either.
     go_on(scale, True)
     assert scale.steps_at_scale.numpy() == 1
-
-
-def test_scale_has_a_largest_value():
-    scale = LossScale()
+    # The largest there is stays.
     scale.scale.assign(2.0**24)
     scale.steps_at_scale.assign(1999)
     go_on(scale, True)
@@ -225,15 +201,6 @@ def test_optimizer_undoes_the_scale_and_leaves_overflows_out_without_calling_the
         assert optimizer.skipped_steps.numpy() == 0
         states.append((optimizer.first_moments["w"].numpy(), optimizer.second_moments["w"].numpy()))
     np.testing.assert_allclose(states[1], states[0], rtol=1e-6)
-
-
-def test_what_is_not_finite_at_any_scale_is_a_skipped_step():
-    variable = tf.Variable([1.0], name="w")
-    optimizer = make_optimizer("adamw", {"w": variable}, LearningRateSchedule(0.1, 10), compute_dtype="float16")
-    optimizer.apply({"w": tf.constant([np.nan])}, tf.constant(4), tf.constant(np.nan))
-    assert optimizer.skipped_steps.numpy() == 1
-    assert optimizer.last_skipped_step.numpy() == 4
-    assert optimizer.loss_scale.scale.numpy() == 2.0**15
 
 
 NUM_STEPS, SHAPE, NAMES = 20, [6, 4], ("own", "other")
@@ -288,21 +255,11 @@ def test_follower_is_the_sum_of_the_other_and_of_what_its_own_gradient_adds(
         np.testing.assert_allclose(found, value, atol=tolerance)
 
 
-def take_first_step(variables, weight_decay, **gradients):
-    schedule, gradients = LearningRateSchedule(0.1, 10, 0), {name: tf.constant(gradients[name]) for name in variables}
-    optimizer = make_optimizer("adamw", variables, schedule, weight_decay=weight_decay, followers={"own": "other"})
-    tf.distribute.get_strategy().run(lambda: optimizer.apply(gradients, tf.constant(0), tf.constant(1.0)).gradient_norm)
-
-
-def test_follower_decays_once():
-    variables = {name: tf.Variable([1.0, -2.0]) for name in NAMES}
-    take_first_step(variables, 0.1, own=[0.0, 0.0], other=[3.0, 4.0])
-    assert (np.abs(variables["other"] - [1.0, -2.0]) > 0.01).all()
-    np.testing.assert_allclose(variables["own"], variables["other"], atol=0.1 * 0.1 * 0.5)
-
-
 def test_what_is_not_trained_does_not_follow():
-    own, other = tf.Variable([1.0]), tf.Variable([1.0])
-    take_first_step({"own": own}, 0.0, own=[0.0])
-    take_first_step({"other": other}, 0.0, other=[1.0])
-    assert float(own[0]) == 1.0 and float(other[0]) < 0.9
+    variables = {name: tf.Variable([1.0]) for name in NAMES}
+    for name, gradient in (("own", 0.0), ("other", 1.0)):
+        trained, given = {name: variables[name]}, {name: tf.constant([gradient])}
+        options = {"weight_decay": 0.0, "followers": {"own": "other"}}
+        optimizer = make_optimizer("adamw", trained, LearningRateSchedule(0.1, 10, 0), **options)
+        STRATEGY.run(lambda given=given, apply=optimizer.apply: apply(given, tf.constant(0), tf.constant(1.0)) and None)
+    assert float(variables["own"][0]) == 1.0 and float(variables["other"][0]) < 0.9

@@ -185,12 +185,6 @@ def test_step_that_can_not_be_lowered_is_said():
         CompiledSteps(None).figures(_refuse, TPUS["v5e-1"])
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_what_takes_too_long_to_compile_counts_as_too_large():
-    assert CompiledSteps(None, timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None
-
-
 @pytest.mark.usefixtures("compiler", "in_this_process")
 def test_what_took_too_long_is_tried_again_with_more_time_only(tmp_path):
     cache_file = tmp_path / "compiled_steps.json"

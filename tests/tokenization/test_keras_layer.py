@@ -61,6 +61,7 @@ def assert_equal(found, expected):
         assert found[name].dtype == "int32"
 
 
+@pytest.mark.keras_2
 @pytest.mark.parametrize("padding", ["max_length", "longest"])
 def test_inputs_are_those_of_the_tokenizer(tokenizer, padding):
     layer = TokenizerLayer(tokenizer, 12, padding)
@@ -102,6 +103,7 @@ def test_rows_are_as_long_as_the_longest_or_as_asked(sample_tokenizer):
     assert shapes[0] == [2, 50] and shapes[1][1] < 10
 
 
+@pytest.mark.keras_2
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["continuation", "end_of_word"])
 def test_data_sets_are_mapped(scheme):
@@ -113,6 +115,7 @@ def test_data_sets_are_mapped(scheme):
     assert_equal(next(iter(alone)), expected_inputs(tokenizer, HARD_TEXTS, None, 20))
 
 
+@pytest.mark.keras_2
 def test_layer_is_built_again_from_its_config(tokenizer):
     layer = TokenizerLayer(tokenizer, 12, "longest", name="words")
     again = tf.keras.utils.deserialize_keras_object(tf.keras.utils.serialize_keras_object(layer))

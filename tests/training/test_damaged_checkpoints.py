@@ -58,22 +58,17 @@ def flip_byte(path, position):
 
 
 DAMAGES = {
-    "data cut in half": lambda folder: (folder / DATA).write_bytes((folder / DATA).read_bytes()[:100]),
     "data empty": lambda folder: (folder / DATA).write_bytes(b""),
     "data missing": lambda folder: (folder / DATA).unlink(),
-    "first byte flipped": lambda folder: flip_byte(folder / DATA, 0),
     "last byte flipped": lambda folder: flip_byte(folder / DATA, -1),
     "index cut in half": lambda folder: (folder / INDEX).write_bytes((folder / INDEX).read_bytes()[:200]),
-    "index empty": lambda folder: (folder / INDEX).write_bytes(b""),
     "index not one at all": lambda folder: (folder / INDEX).write_bytes(b"a checkpoint that was cut sh"),
-    "byte of the index flipped": lambda folder: flip_byte(folder / INDEX, 100),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_checkpoint_before_a_damaged_one_is_used(folder, capfd, damage):
-    assert restored_step(folder) == 8
     damage(folder)
     capfd.readouterr()
     assert restored_step(folder) == 4
@@ -82,27 +77,19 @@ def test_checkpoint_before_a_damaged_one_is_used(folder, capfd, damage):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(draws=st.data())
-def test_no_length_of_a_truncated_checkpoint_is_taken_for_whole(saved, tmp_path_factory, draws):
-    folder = pathlib.Path(shutil.copytree(saved, tmp_path_factory.mktemp("truncated") / "run"))
-    path = folder / draws.draw(st.sampled_from([DATA, INDEX]))
-    content = path.read_bytes()
-    path.write_bytes(content[: draws.draw(st.integers(0, len(content) - 1))])
-    assert restored_step(folder) == 4
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(draws=st.data())
-def test_no_flipped_bit_gives_other_weights(saved, tmp_path_factory, draws):
-    folder = pathlib.Path(shutil.copytree(saved, tmp_path_factory.mktemp("flipped") / "run"))
+def test_no_truncated_checkpoint_is_taken_for_whole_and_no_flipped_bit_gives_other_weights(
+    saved, tmp_path_factory, draws
+):
+    folder = pathlib.Path(shutil.copytree(saved, tmp_path_factory.mktemp("damaged") / "run"))
     path = folder / draws.draw(st.sampled_from([DATA, INDEX]))
     content = bytearray(path.read_bytes())
-    content[draws.draw(st.integers(0, len(content) - 1))] ^= 1 << draws.draw(st.integers(0, 7))
-    path.write_bytes(content)
+    position, is_cut = draws.draw(st.integers(0, len(content) - 1)), draws.draw(st.booleans())
+    content[position] ^= 1 << draws.draw(st.integers(0, 7))
+    path.write_bytes(content[:position] if is_cut else content)
     # A bit of the index may mean nothing; the one before must never be taken for damaged.
-    assert restored_step(folder) in (4, 8)
+    assert restored_step(folder) in ((4,) if is_cut else (4, 8))
 
 
 def test_damaged_checkpoint_leaves_the_variables_alone(folder):
@@ -124,7 +111,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(folder):
     assert message.endswith("; choose another folder to start anew") and "\n" not in message
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff garbage", b'model_checkpoint_path: "model.ckpt-4"\n'])
+@pytest.mark.parametrize("content", [None, b"\xff garbage", b'model_checkpoint_path: "model.ckpt-4"\n'])
 def test_file_named_checkpoint_does_not_matter(folder, content):
     (folder / "checkpoint").unlink()
     if content is not None:
@@ -161,21 +148,17 @@ def test_leftovers_are_removed_and_whole_checkpoints_are_not(folder):
 
 
 def test_damaged_checkpoint_is_no_longer_named_as_the_newest(folder):
-    """Other programs find checkpoints by the file that TensorFlow keeps."""
+    """Other programs find checkpoints by the file that TensorFlow keeps; one process alone writes it."""
     (folder / DATA).write_bytes(b"")
+    before = (folder / "checkpoint").read_bytes()
+    start_linear(ema_decay=0.9).checkpointer(folder, is_chief=False).restore_latest()
+    assert (folder / "checkpoint").read_bytes() == before
     assert restored_step(folder) == 4
     assert tf.train.latest_checkpoint(str(folder)) == f"{folder}/model.ckpt-4"
 
 
-def test_worker_that_does_not_write_leaves_the_file_as_it_is(folder):
-    before = (folder / "checkpoint").read_bytes()
-    (folder / DATA).write_bytes(b"")
-    start_linear(ema_decay=0.9).checkpointer(folder, is_chief=False).restore_latest()
-    assert (folder / "checkpoint").read_bytes() == before
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["run[1]", "run*", "what?", r"back\slash", "두 칸 run"])
+@pytest.mark.parametrize("name", ["run[1]*", r"what?back\slash", "두 칸 run"])
 def test_folder_may_have_any_name(tmp_path, name):
     """TensorFlow's reader takes some characters for a pattern."""
     folder = tmp_path / name

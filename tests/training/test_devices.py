@@ -68,15 +68,12 @@ def test_cpu_is_told_with_cores_and_memory(replicas, suffix):
     assert unused_device_warnings(strategy) == []
 
 
-def test_gpus_of_one_kind_are_counted(gpus):
+def test_gpus_are_counted_by_kind(gpus):
     gpus(*[H100] * 4)
     assert describe_device(gpu_strategy(4)) == f"device: 4 x {H100}, one operation after the other"
     several = describe_device(gpu_strategy(4, machines=3))
     assert several == f"device: 4 x {H100} on each of 3 machines, one operation after the other"
     assert unused_device_warnings(gpu_strategy(4)) == []
-
-
-def test_gpus_of_several_kinds_are_told_apart(gpus):
     gpus("Tesla T4", "NVIDIA A10", "Tesla T4")
     assert describe_device(gpu_strategy(3)) == "device: 2 x Tesla T4, 1 x NVIDIA A10, one operation after the other"
 
@@ -120,14 +117,11 @@ SHOW_TPU = {
 
 @pytest.mark.parametrize("by", SHOW_TPU)
 def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, by):
+    plug_in(machine, "0x1ae0", "0x0042")  # another device of its maker
+    assert unused_device_warnings(make_strategy()) == []
     SHOW_TPU[by](machine, monkeypatch.setenv)
     expected = ["warning: there is a TPU, which is not used; pass `use_tpu` to train on it"]
     assert unused_device_warnings(make_strategy()) == unused_device_warnings(gpu_strategy(1)) == expected
-
-
-def test_other_device_of_the_tpus_maker_is_none(machine):
-    plug_in(machine, "0x1ae0", "0x0042")
-    assert unused_device_warnings(make_strategy()) == []
 
 
 @pytest.mark.parametrize(("name", "has_kernel"), [(H100, True), ("Tesla T4", False)])
@@ -176,22 +170,15 @@ def test_a_kernel_that_fails_is_passed_over_or_refused(gpus, trial):
         ({"config": CONFIG.replace(attention_probs_dropout_prob=0.1)}, "dropout of attention probabilities"),
         ({"lengths": BatchLengths.FEW}, "batches of several lengths"),
         ({"has_documents": True}, "several documents in a sequence"),
+        ({}, "a GPU before Ampere"),
     ],
 )
 def test_what_the_kernel_cannot_do_is_told_before_training(gpus, trial, options, obstacle):
-    gpus(H100)
+    gpus(H100 if options else "Tesla T4")
     tried = trial(None)
+    sentence = f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}"
     attention, line = choose(**options)
-    assert attention == "plain"
-    assert line.startswith(f"attention: plain operations, because cuDNN's kernels are not possible with {obstacle}")
+    assert attention == "plain" and line.startswith(sentence)
     with pytest.raises(InputError, match=f"`attention=flash` is not possible on a GPU with {obstacle}"):
         choose("flash", **options)
     assert not tried
-
-
-def test_other_gpus_have_no_kernel(gpus):
-    gpus("Tesla T4")
-    assert choose() == (
-        "plain",
-        "attention: plain operations, because cuDNN's kernels are not possible with a GPU before Ampere",
-    )

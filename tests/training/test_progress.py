@@ -50,16 +50,11 @@ def test_each_phase_has_its_line():
 def test_resumed_run_tells_what_is_left():
     run = start_linear()
     phases = [phase(1000, num_examples=6400), phase(2000, length=512)]
+    second = "steps 1,000 to 2,000: batch 64, sequences of 512 pieces"
+    first = "steps 400 to 1,000: batch 64, sequences of 128 pieces, 6.00 epochs over 6,400 examples"
     for step, expected in (
-        (
-            400,
-            [
-                "continuing from step 400: steps 400 to 1,000: batch 64, sequences of 128 pieces, 6.00 epochs "
-                "over 6,400 examples",
-                "steps 1,000 to 2,000: batch 64, sequences of 512 pieces",
-            ],
-        ),
-        (1000, ["continuing from step 1,000: steps 1,000 to 2,000: batch 64, sequences of 512 pieces"]),
+        (400, [f"continuing from step 400: {first}", second]),
+        (1000, [f"continuing from step 1,000: {second}"]),
         (2000, ["already trained to step 2,000 of 2,000; nothing to train"]),
     ):
         run.global_step.assign(step)
@@ -96,6 +91,14 @@ def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None, flops=
     return stream.getvalue()
 
 
+def begun(folder, stream, num_train_steps=9, **options):
+    """Returns progress that has begun its only phase."""
+    progress = Progress(str(folder), "", stream, **options)
+    progress.start(0, num_train_steps)
+    progress.begin_phase(examples=8, tokens=16)
+    return progress
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """Lets each look at the clock find the next of these times."""
@@ -111,27 +114,23 @@ def rows(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_log_has_a_line_for_each_update(tmp_path):
+def test_log_has_a_line_and_the_file_a_row_for_each_update(tmp_path):
     first, second, last = report(tmp_path).splitlines()
     line = r"step {}/4 loss {} learning_rate 0\.001 \| [\d,]+ examples/s [\d,]+ tokens/s ETA \d+ s"
     assert re.fullmatch(line.format(2, 5), first)
     assert re.fullmatch(line.format(4, r"2\.5"), second)
     assert re.fullmatch(r"trained 4 steps in \d+ s", last)
+    first, second, held_out = rows(tmp_path)
+    assert [(row["step"], row["split"], row["loss"]) for row in (first, second)] == [(2, "train", 5), (4, "train", 2.5)]
+    assert held_out == {"step": 4, "split": "held_out", "loss": 3.25}
+    assert first["gradient_norm"] == 0.5
+    assert first["tokens_per_second"] == pytest.approx(16 * first["examples_per_second"])
 
 
 def test_terminal_has_one_line_that_is_rewritten(tmp_path):
     printed = report(tmp_path, stream=Terminal())
     assert printed.count("\r\033[Kstep ") == 2
     assert printed.count("\n") == 2  # after the last rewriting, and after "trained ..."
-
-
-def test_metrics_file_has_a_row_for_each_report(tmp_path):
-    report(tmp_path)
-    first, second, held_out = rows(tmp_path)
-    assert [(row["step"], row["split"], row["loss"]) for row in (first, second)] == [(2, "train", 5), (4, "train", 2.5)]
-    assert held_out == {"step": 4, "split": "held_out", "loss": 3.25}
-    assert first["gradient_norm"] == 0.5
-    assert first["tokens_per_second"] == pytest.approx(16 * first["examples_per_second"])
 
 
 def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, clock):
@@ -146,9 +145,7 @@ def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, clo
 
 def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clock):
     clock(100.0, 150.0, 152.0, 160.0)
-    progress = Progress(str(tmp_path), "", stream := io.StringIO())
-    progress.start(0, 9)
-    progress.begin_phase(examples=8, tokens=16)
+    progress = begun(tmp_path, stream := io.StringIO())
     progress.restart_clock(1)  # compilation took 50 s, and a step
     progress.update(5, {"loss": 1.0})
     progress.finish(5)
@@ -158,8 +155,7 @@ def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clo
 
 def test_a_few_steps_tell_how_long_the_rest_takes(tmp_path, clock):
     clock(100.0, 150.0, 152.0)
-    progress = Progress(str(tmp_path), "", stream := io.StringIO())
-    progress.start(0, 9000)
+    progress = begun(tmp_path, stream := io.StringIO(), 9000)
     progress.restart_clock(6)
     progress.tell_pace(16)
     assert stream.getvalue() == "0.2 s a step: 8,984 steps more in about 29:57\n"
@@ -181,9 +177,7 @@ def test_share_of_an_unknown_peak_or_model_is_left_out(tmp_path, known):
 
 
 def test_trust_ratios_are_in_the_file_and_not_in_the_line(tmp_path):
-    progress = Progress(str(tmp_path), "", stream := io.StringIO())
-    progress.start(0, 9)
-    progress.begin_phase(examples=8, tokens=16)
+    progress = begun(tmp_path, stream := io.StringIO())
     progress.update(2, {"loss": 1.0, "trust_ratio/kernel": 3.0, "gradient_norm": 2.0})
     assert "step 2/9 loss 1 | " in stream.getvalue()
     assert rows(tmp_path)[0]["trust_ratio/kernel"] == 3.0
@@ -195,9 +189,7 @@ def test_one_of_several_processes_alone_reports(tmp_path):
 
 
 def test_line_of_its_own_does_not_break_the_progress_line(tmp_path):
-    progress = Progress(str(tmp_path), "", stream := Terminal())
-    progress.start(0, 9)
-    progress.begin_phase(examples=8, tokens=16)
+    progress = begun(tmp_path, stream := Terminal())
     progress.update(2, {"loss": 1.0})
     progress.log("warning: something")
     assert stream.getvalue().endswith("\nwarning: something\n")
@@ -245,11 +237,6 @@ def test_start_that_forgets_nothing_leaves_the_file_alone(tmp_path):
     before = (tmp_path / "metrics.jsonl").stat()
     Progress(str(tmp_path), "", io.StringIO()).start(4, 4)
     assert (tmp_path / "metrics.jsonl").stat() == before
-
-
-def test_plot_is_a_picture(tmp_path):
-    report(tmp_path)
-    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
 @pytest.fixture
@@ -306,17 +293,7 @@ def test_plot_without_matplotlib_or_metrics_is_no_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (0, "0 s"),
-        (44.6, "45 s"),
-        (59.4, "59 s"),
-        (59.6, "1:00"),
-        (725, "12:05"),
-        (3599.7, "1:00:00"),
-        (11225, "3:07:05"),
-        (360000, "100:00:00"),
-    ],
+    ("seconds", "expected"), [(0, "0 s"), (59.4, "59 s"), (59.6, "1:00"), (3599.7, "1:00:00"), (360000, "100:00:00")]
 )
 def test_times_are_written_for_people(seconds, expected):
     assert format_seconds(seconds) == expected
@@ -334,13 +311,6 @@ def test_metrics_go_to_whoever_shows_them_in_place_of_lines(tmp_path):
     assert [row["step"] for row in rows(tmp_path)] == [2, 4, 4]  # the file is written as without
 
 
-def test_held_out_line_is_printed_with_the_other_lines_alone(tmp_path):
-    for on_metrics, expected in ((None, "held-out at step 4: loss 3.2500\n"), (lambda *_: None, "")):
-        stream = io.StringIO()
-        Progress(str(tmp_path), "a loss", stream, on_metrics=on_metrics).tell_held_out(4, {"loss": 3.25})
-        assert stream.getvalue() == expected
-
-
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
@@ -349,8 +319,8 @@ def test_held_out_line_is_printed_with_the_other_lines_alone(tmp_path):
         ({"loss": 2.0, "tag_loss": 2.0, "b_loss": 0.0}, "loss 2.0000 tag_loss 2.0000 b_loss 0.0000"),
     ],
 )
-def test_loss_is_told_under_one_name(tmp_path, values, shown):
-    stream = io.StringIO()
-    progress = Progress(str(tmp_path), "a loss", stream)
-    progress.tell_held_out(4, values)
-    assert stream.getvalue() == f"held-out at step 4: {shown}\n"
+def test_held_out_loss_is_told_under_one_name_with_the_other_lines_alone(tmp_path, values, shown):
+    for on_metrics, expected in ((None, f"held-out at step 4: {shown}\n"), (lambda *_: None, "")):
+        stream = io.StringIO()
+        Progress(str(tmp_path), "a loss", stream, on_metrics=on_metrics).tell_held_out(4, values)
+        assert stream.getvalue() == expected

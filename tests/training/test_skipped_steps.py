@@ -1,4 +1,4 @@
-"""Steps whose loss or gradient is not finite: skipped without a trace, counted, shown, and too many end the run."""
+"""Steps that fail: those that are not finite are skipped, counted and shown; other errors become one sentence."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.training.batches import distribute_batches
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.stability import SkippedSteps
+from albert_tf.training.train_state import MetricSums
 from albert_tf.training.train_step import make_train_function
 
 BATCH_SIZE = 4
@@ -64,8 +65,9 @@ def test_pretraining_skips_a_batch_with_one_bad_weight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_replicas", [1, 2])
-@pytest.mark.parametrize(("feature", "value"), [("inputs", np.inf), ("targets", np.nan), ("targets", 3e38)])
+@pytest.mark.parametrize(
+    ("num_replicas", "feature", "value"), [(1, "inputs", np.inf), (2, "targets", np.nan), (1, "targets", 3e38)]
+)
 def test_batch_with_one_bad_value_is_skipped(num_replicas, feature, value):
     good, bad = make_linear_examples(BATCH_SIZE), make_linear_examples(BATCH_SIZE)
     bad[feature][-1] = value
@@ -87,9 +89,8 @@ def train(folder, run, bad_steps, max_skipped_steps, num_train_steps=8, phase_op
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_replicas", [1, 2])
-def test_run_tells_of_skipped_steps_saves_their_batch_and_goes_on(tmp_path, num_replicas):
-    run = start_linear(num_replicas)
+def test_run_tells_of_skipped_steps_saves_their_batch_and_goes_on(tmp_path):
+    run = start_linear(num_replicas=2)
     batches = train(tmp_path, run, bad_steps=[1, 4], max_skipped_steps=2)
     assert counts(run) == (8, 2, 4)
     saved = sorted(path.name for path in tmp_path.glob("skipped_batch-*"))
@@ -163,3 +164,36 @@ def test_count_goes_on_after_a_resume(tmp_path):
     assert SkippedSteps(start_linear().optimizer, str(tmp_path), 1).look() is None
     with pytest.raises(InputError, match="in 2 steps, the last of them step 5"):
         train(tmp_path, start_linear(), [1, 5], max_skipped_steps=1)
+
+
+NO_MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\nmore lines")
+GONE = tf.errors.UnavailableError(None, None, "Socket closed")
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "begin", "end"),
+    [
+        (
+            2,
+            NO_MEMORY,
+            "a step takes more memory than there is (OOM when allocating tensor); rep",
+            "nothing was saved yet",
+        ),
+        (4, GONE, "a TPU or another worker of this run is gone (Socket closed); start all", "/model.ckpt-2 is intact"),
+    ],
+    ids=["lack of memory", "lost worker"],
+)
+def test_other_error_is_a_sentence_that_says_what_helps(monkeypatch, tmp_path, step, error, begin, end):
+    run, take = start_linear(), MetricSums.take
+
+    def fail_at_the_step(sums):
+        if run.global_step.numpy() >= step:
+            raise error
+        return take(sums)
+
+    monkeypatch.setattr(MetricSums, "take", fail_at_the_step)
+    with pytest.raises(InputError) as raised:
+        options = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2)
+        run.train(tmp_path, make_linear_examples(8), 4, 8, options)
+    message = str(raised.value)
+    assert message.startswith(begin) and message.endswith(end) and "\n" not in message

@@ -162,8 +162,7 @@ class TinyRun:
     ) -> TrainResult:
         """Runs the loop on the examples, over and over, from the newest checkpoint in the folder if there is one.
 
-        Args:
-            stop_at_step: Step whose progress line is interrupted as by Ctrl-C; None to train to the end.
+        The progress line of `stop_at_step` is interrupted as by Ctrl-C.
         """
         checkpointer = self.checkpointer(output_dir, keep_checkpoint_max=keep_checkpoint_max)
         checkpointer.restore_latest()
