@@ -1,6 +1,6 @@
-"""The steps that train, compiled for TPUs by the compiler in libtpu, which needs no TPU.
+"""Steps that train and predictions, compiled for TPUs by the compiler in libtpu, which needs no TPU.
 
-Each task is compiled for a few TPUs, and each TPU compiles a few tasks; ALBERT_TF_EVERY_TPU=1 tries all with all.
+Each task's predictions are compiled for one TPU; ALBERT_TF_EVERY_TPU=1 tries all with all.
 """
 
 import functools
