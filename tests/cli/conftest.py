@@ -175,6 +175,20 @@ def pretrained(pretrain, pretrained_folder):
     return pretrained_folder
 
 
+@pytest.fixture(scope="session")
+def classified_folder(tmp_path_factory):
+    """A folder for the classifier that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("classified") / "run"
+
+
+@pytest.fixture
+def classified(classify, classified_folder):
+    """The folder of a classifier of three steps, evaluated and used; not to be changed."""
+    if not classified_folder.exists():
+        classify(output_dir=classified_folder, do_train=True, do_eval=True, do_predict=True).succeeded()
+    return classified_folder
+
+
 @pytest.fixture
 def without_training(monkeypatch):
     """Replaces the loop; returns a list of what each run would have trained with."""
@@ -183,9 +197,14 @@ def without_training(monkeypatch):
     def train(state, phases, settings, *others):
         *_, claim = others
         claim()
+        models = {
+            model_name: {name: variable.numpy() for name, variable in named_variables(model).items()}
+            for model_name, model in state.models.items()
+        }
         runs.append(
             types.SimpleNamespace(
-                weights={name: variable.numpy() for name, variable in named_variables(state.models["model"]).items()},
+                models=models,
+                weights=models["model"],
                 optimizer=state.optimizer,
                 first_batch=next(iter(phases[0].make_dataset(0, 0, 1))),
                 phases=phases,

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from quick_script import trace_quickly
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
@@ -123,6 +125,7 @@ def _run(job, writing):
     os.environ.pop("LD_PRELOAD")  # for what it starts
     for number, name in ((1, "output"), (2, "errors")):
         os.dup2(os.open(os.path.join(job["said"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    trace_quickly()
     library, sys.argv = ctypes.CDLL(None), job["arguments"]
     library.watch_changes(job["folder"].encode(), ctypes.c_long(job["signal_at"]), job["number"])
     code = 1

@@ -21,10 +21,8 @@ def refused(run_script, assert_refused, tmp_path):
     return lambda **flags: assert_refused(lambda: run_script("build_vocab.py", **flags), tmp_path)
 
 
-@pytest.mark.parametrize("flag", ["help", "helpshort", "helpfull"])
-def test_help_is_no_failure(run_script, flag):
-    result = run_script("build_vocab.py", **{flag: True})
-    assert (result.code, result.errors) == (0, "") and "--vocab_size" in result.output
+def test_short_help_is_no_failure(run_script):
+    assert "--vocab_size" in run_script("build_vocab.py", helpshort=True).succeeded().output
 
 
 @pytest.mark.parametrize("stage", [stage for stage, *_ in COMMANDS if stage != "files"])
@@ -52,7 +50,6 @@ def test_help_leaves_what_a_checkpoint_brings_and_the_originals_flags_to_helpful
     [
         ({"inptu_file": "a"}, "there is no flag --inptu_file; did you mean --input_file?; see --help"),
         ({"do_lower_csae": False}, "there is no flag --nodo_lower_csae; did you mean --nodo_lower_case?; see --help"),
-        ({"zzzzzzzz": "a"}, "there is no flag --zzzzzzzz; see --help"),
         (
             {"wordpiece_scheme": "end"},
             "--wordpiece_scheme must be one of continuation, end_of_word. Received: end",
@@ -69,7 +66,6 @@ def test_wrong_flag_costs_one_sentence(refused, flags, message):
     ("content", "message"),
     [
         (b"input_file=a\n", "unexpected argument input_file=a; every setting is a flag, --name=value"),
-        (b"--vocab_siez=5\n", "there is no flag --vocab_siez; did you mean --vocab_size?; see --help"),
         ("--input_file=말뭉치.txt\n".encode("cp949"), "can't read the --flagfile: it is not UTF-8"),
     ],
 )
@@ -155,11 +151,7 @@ def test_flags_without_effect_are_taken(run_script, script, flag_values):
     ("script", "name", "value"),
     [
         (PRETRAINING, "init_from_group0", True),
-        (PRETRAINING, "masked_lm_budget", 20),
-        (PRETRAINING, "start_warmup_step", 1000),
-        (SQUAD, "warmup_proportion", 0.2),
         (SQUAD, "dropout_prob", 0.2),
-        (CLASSIFIER, "albert_hub_module_handle", "https://tfhub.dev/google/albert_base/1"),
         (CLASSIFIER, "export_dir", "export"),
     ],
 )

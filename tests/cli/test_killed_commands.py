@@ -17,7 +17,7 @@ from albert_tf.base.folders import hold
 from albert_tf.cli.commands import COMMANDS
 
 KILLS = int(os.environ.get("ALBERT_TF_KILLS", 0))
-KILLS_BY_DEFAULT = 3
+KILLS_BY_DEFAULT = 2
 
 pytestmark = pytest.mark.slow
 

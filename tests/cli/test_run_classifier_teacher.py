@@ -51,7 +51,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     assert result.code == 1 and "the content of its training data is not what it was (unlabelled.tsv)" in result.errors
 
 
-def test_teacher_of_another_config_is_another_one(classify, teacher, reviews, tmp_path):
+def test_teacher_of_another_config_is_another_one(classify, teacher, reviews, without_training, tmp_path):
     other = shutil.copytree(teacher, tmp_path / "teacher")
     flags = {"teacher": other, "unlabelled_file": reviews / "dev.tsv", "do_train": True, "do_eval": True}
     result = classify(**flags)
@@ -63,7 +63,7 @@ def test_teacher_of_another_config_is_another_one(classify, teacher, reviews, tm
     assert result.code == 1 and "the config, tokenizer or labels of its teacher have changed since" in result.errors
 
 
-def test_texts_that_the_teacher_reads_the_beginning_of_are_told(classify, teacher, tmp_path):
+def test_texts_that_the_teacher_reads_the_beginning_of_are_told(classify, teacher, without_training, tmp_path):
     other = shutil.copytree(teacher, tmp_path / "teacher")
     path = other / "run_settings.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "max_seq_length": 4}))
@@ -72,7 +72,9 @@ def test_texts_that_the_teacher_reads_the_beginning_of_are_told(classify, teache
     assert "; max_seq_length is 4, and can be raised to " in result.output
 
 
-def test_checkpoint_that_would_not_be_the_teacher_is_refused(classify, teacher, assert_refused, tmp_path):
+def test_checkpoint_that_would_not_be_the_teacher_is_refused(
+    classify, teacher, without_training, assert_refused, tmp_path
+):
     other = shutil.copytree(teacher, tmp_path / "teacher")
     newest = sorted(other.glob("model.ckpt-*.index"))[-1]
     for path in other.glob(f"{newest.stem}.*"):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import varied_data as data
-from runs import assert_same_variables, read_results, stopped_copy, write_model
+from runs import read_results, write_model
 
 from albert_tf import modeling
 from albert_tf.interchange.conversion import convert_checkpoint
@@ -88,24 +88,16 @@ def conditional(folder):
     [
         (choices, "data/test.jsonl", "accuracy", 3),
         (conditional, "5.json", "f1", 5),
-        (questions, "5.json", "f1", 5),
     ],
 )
-def test_teacher_is_told_beside_and_the_run_goes_on_as_if_never_stopped(
-    learn, tmp_path, case, unlabelled, measure, num_texts
-):
+def test_teacher_is_learnt_from_and_told_beside(learn, tmp_path, case, unlabelled, measure, num_texts):
     script, files = case(tmp_path)
-    result = learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1).succeeded()
+    learn(script, **files, output_dir=tmp_path / "teacher", random_seed=1).succeeded()
     flags = {**files, "teacher": tmp_path / "teacher", "unlabelled_file": tmp_path / unlabelled}
-    flags |= {"num_train_steps": 3, "save_checkpoints_steps": 1}
     result = learn(script, **flags, do_eval=True).succeeded()
     assert f"{num_texts} texts of {tmp_path / unlabelled} are added to the training" in result.output
     results = read_results(tmp_path / "run")
     assert f"the teacher: {measure} {results[f'teacher_{measure}']:.4f}\n" in result.output
-    again = stopped_copy(tmp_path / "run", tmp_path / "again", 3)
-    result = learn(script, **flags, output_dir=again)
-    assert result.code == 0 and f"restored {again}/model.ckpt-2\n" in result.output
-    assert_same_variables(again / "model.ckpt-3", tmp_path / "run" / "model.ckpt-3")
 
 
 def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
@@ -119,11 +111,6 @@ def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
     assert told.endswith(
         "chooses from 2 options, but here there are 3; name a teacher that was fine-tuned for the same"
     )
-    script, files = questions(tmp_path)
-    assert learn(script, **files, output_dir=tmp_path / "other").code == 0
-    files["head"] = "conditional"
-    told = assert_refused(lambda: learn(script, **files, teacher=tmp_path / "other"), tmp_path)
-    assert "was fine-tuned for QuestionAnswering, but the task here is ConditionalQuestionAnswering; name a" in told
 
 
 @pytest.mark.parametrize(
@@ -136,14 +123,16 @@ def test_teacher_of_another_kind_is_refused(learn, assert_refused, tmp_path):
         (questions, "squad", (), "f1"),
     ],
 )
-def test_teacher_reads_what_the_task_reads(learn, write_theirs, tmp_path, case, head, labels, measure):
+def test_teacher_reads_what_the_task_reads(
+    learn, write_theirs, without_training, tmp_path, case, head, labels, measure
+):
     script, files = case(tmp_path)
     result = learn(script, **files, teacher=write_theirs(head, labels), do_eval=True).finished()
     assert "nothing tells what it reads, so it is given what this task reads" in result.output
     assert f"teacher_{measure}" in read_results(tmp_path / "run")
 
 
-def test_names_of_labels_may_be_corrected_before_the_run_begins(learn, write_theirs, tmp_path):
+def test_names_of_labels_may_be_corrected_before_the_run_begins(learn, write_theirs, without_training, tmp_path):
     script, files = pairs(tmp_path)
     theirs = write_theirs("classify", ("다름", "같음"))
     result = learn(script, **files, teacher=theirs)
@@ -176,7 +165,7 @@ def test_refusal_says_what_to_do_each_time(learn, write_theirs, tmp_path, case, 
         assert sentence in result.errors and result.errors.count("\n") == 1
 
 
-def test_what_was_converted_by_hand_reads_what_the_task_reads_too(learn, write_theirs, tmp_path):
+def test_what_was_converted_by_hand_reads_what_the_task_reads_too(learn, write_theirs, without_training, tmp_path):
     theirs = write_theirs("classify", ("LABEL_0", "LABEL_1"))
     convert_checkpoint("huggingface", "albert_tf", str(theirs), str(tmp_path / "converted"))
     script, files = pairs(tmp_path)
@@ -185,11 +174,7 @@ def test_what_was_converted_by_hand_reads_what_the_task_reads_too(learn, write_t
 
 @pytest.mark.parametrize(
     ("case", "head", "labels", "measure"),
-    [
-        (pairs, "classify", ("LABEL_0", "LABEL_1"), "accuracy"),
-        (words, "tag", TAGS, "entity_f1"),
-        (questions, "squad", (), "f1"),
-    ],
+    [(words, "tag", TAGS, "entity_f1"), (questions, "squad", (), "f1")],
 )
 def test_model_is_evaluated_with_the_head_that_it_has(learn, write_theirs, tmp_path, case, head, labels, measure):
     """Trained, a model as small as this one would get a head that reads more."""
