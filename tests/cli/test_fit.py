@@ -70,10 +70,7 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, capfd):
 
 
 def test_examples_that_could_not_be_learnt_may_be_replaced(model, tmp_path):
-    for labels, message in (
-        ("a" * 20, "'a' is the only label"),
-        ("ab" * 10, "`freeze`: no variable matches nothing"),
-    ):
+    for labels, message in (("a" * 20, "'a' is the only label"), ("ab" * 10, "`freeze`: no variable matches nothing")):
         with pytest.raises(InputError, match=message):
             albert_tf.fit(TEXTS, list(labels), model=model, output_dir=tmp_path / "run", freeze=["nothing"])
 

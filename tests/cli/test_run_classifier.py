@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -222,12 +223,20 @@ def test_trained_model_is_used_from_elsewhere_and_by_two_replicas_alike(run_scri
 
 
 @pytest.mark.slow
-def test_interrupt_stops_training_with_a_checkpoint(stop, classifier_flags, tmp_path):
-    """As SIGTERM does, and without the evaluation and the predictions of a model that is not finished."""
+def test_interrupt_stops_training_with_a_checkpoint(start_process, without_autograph, classifier_flags, tmp_path):
+    """In the middle of a loop, and without the evaluation and the predictions of a model that is not finished."""
     classifier_flags.update(train_step=100_000, iterations_per_loop=200, do_train=True, do_eval=True, do_predict=True)
     classifier_flags.update(save_checkpoints_steps=100_000)
-    printed = stop("run_classifier.py", "step 200/", signal.SIGINT, **classifier_flags)
+    with start_process("run_classifier.py", without_autograph.environment, **classifier_flags) as process:
+        next(line for line in process.stdout if line.startswith("step 200/"))
+        time.sleep(0.3)  # until what comes after the line is under way
+        converted = without_autograph.converted()
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=300)
+    assert not converted, "a tf.function or tf.data converts code"
+    assert process.returncode == 128 + signal.SIGINT, printed
     step = int(re.search(r"^stopped by Ctrl-C; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
+    assert step % 200, "it stopped between two loops"
     assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
     assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}
     with pytest.warns(

@@ -243,10 +243,7 @@ def test_label_sets_are_learnt_decided_by_thresholds_and_predicted(classify, top
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"regression": True},
-            "--regression is for texts with one label each, and can't be used with --multi_label",
-        ),
+        ({"regression": True}, "--regression is for texts with one label each, and can't be used with --multi_label"),
         ({"class_weights": "balanced"}, "--class_weights is for texts with one label each"),
         ({"metrics": "accuracy"}, "--metrics=accuracy is not a metric of --multi_label: micro_f1, macro_f1"),
         ({"label_separator": ""}, "--label_separator must be characters without spaces"),

@@ -58,23 +58,6 @@ def test_mistake_costs_one_sentence(tag, assert_refused, tmp_path, changes, mess
 
 
 @pytest.mark.slow
-def test_repeated_command_changes_no_result(tag, tmp_path, contents):
-    again = {"do_train": True, "do_eval": True, "do_predict": True, "eval_every_steps": 1}
-    run, results = tmp_path / "run", ("best_checkpoint.json", "eval_results.json", "predictions.jsonl", "metrics.jsonl")
-    # The first of equals is best: a run that finds no entity tells whether that is remembered.
-    flags = {"learning_rate": 1e-6, "train_step": 4, **again}
-    first = tag(**flags).finished()
-    assert json.loads((run / "best_checkpoint.json").read_text())["step"] == 1
-    before = {name: contents(run)[name] for name in results}
-    lines = re.findall(r"^held-out at step .*", first.output, re.M)
-    assert len(lines) == 5 and lines[-1] == lines[0], "the best is evaluated in the end"
-    assert all(re.match(r"held-out at step \d: entity_f1 \d\.\d{4} ", line) for line in lines)
-    repeated = tag(**flags)
-    assert {name: contents(run)[name] for name in results} == before
-    assert re.findall(r"^held-out at step .*", repeated.output, re.M) == lines[:1]
-
-
-@pytest.mark.slow
 def test_run_that_was_looked_at_while_it_stood_ends_as_one_that_was_not(tag, run_script, tmp_path):
     flags = {"do_train": True, "do_eval": True, "eval_every_steps": 2, "train_step": 4, "early_stopping": 2}
     flags |= {"learning_rate": 1e-6, "save_checkpoints_steps": 1}

@@ -128,10 +128,7 @@ def test_seed_decides_the_weights(pretrain, tmp_path, without_training):
             {"gradient_accumulation_steps": 3},
             r"--train_batch_size=4 must be a multiple of 3, the number of replicas \(1\) times --grad",
         ),
-        (
-            {"freeze": "decoder"},
-            "--freeze: no variable matches decoder; their names begin with encoder/",
-        ),
+        ({"freeze": "decoder"}, "--freeze: no variable matches decoder; their names begin with encoder/"),
         ({"freeze": "pooler("}, r"--freeze: pooler\( is not a regular expression \(missing \)"),
         ({"freeze": "encoder,_"}, "--freeze=encoder,_ leaves nothing to train"),
         ({"profile_steps": "4,2"}, "--profile_steps=4,2 must be two steps, the first and the one to end before"),
@@ -211,11 +208,11 @@ def test_run_is_not_evaluated_with_a_checkpoint_of_another_vocabulary(
 
 
 @pytest.mark.slow
-def test_tpu_that_does_not_answer_is_given_up(make_process, flag_values, tmp_path):
+def test_tpu_that_does_not_answer_is_given_up(start_process, flag_values, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"grpc://127.0.0.1:{server.getsockname()[1]}"
         flag_values.update(use_tpu=True, tpu_name=address, tpu_timeout=1)
-        with make_process("run_pretraining.py", **flag_values).start() as process:
+        with start_process("run_pretraining.py", **flag_values) as process:
             printed, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert printed == (

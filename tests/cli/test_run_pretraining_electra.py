@@ -48,12 +48,7 @@ def config_files(tiny_config, write_config):
 def on_sentences(sentences, config_files):
     """Flags of a run of ELECTRA."""
     electra_file, _ = config_files
-    return {
-        "input_file": sentences,
-        "albert_config_file": electra_file,
-        "objective": "electra",
-        "generator_size": 0.5,
-    }
+    return {"input_file": sentences, "albert_config_file": electra_file, "objective": "electra", "generator_size": 0.5}
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def kill_at_line(process, text):
 
 @pytest.mark.slow
 def test_killed_run_ends_with_the_same_bits(
-    make_process, pretrain, flag_values, tiny_config, write_config, without_autograph, tmp_path
+    start_process, pretrain, flag_values, tiny_config, write_config, without_autograph, tmp_path
 ):
     """On two replicas, with all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -97,7 +97,7 @@ def test_killed_run_ends_with_the_same_bits(
         iterations_per_loop=4,
     )
     run = tmp_path / "run"
-    with make_process("run_pretraining.py", without_autograph.environment, **flag_values).start() as process:
+    with start_process("run_pretraining.py", without_autograph.environment, **flag_values) as process:
         kill_at_line(process, "held-out at step 10")
     assert process.returncode == -signal.SIGKILL
     assert not without_autograph.converted()

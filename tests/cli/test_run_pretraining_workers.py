@@ -74,7 +74,7 @@ def free_addresses(count):
 
 
 @pytest.fixture
-def start_workers(make_process):
+def start_workers(start_process):
     """Starts the script in two processes that know of each other through TF_CONFIG; kills what is left of them."""
     started = []
 
@@ -83,7 +83,7 @@ def start_workers(make_process):
         processes = []
         for index in range(2):
             config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
-            processes.append(make_process("run_pretraining.py", {"TF_CONFIG": config}, **flag_values).start())
+            processes.append(start_process("run_pretraining.py", {"TF_CONFIG": config}, **flag_values))
         started.extend(processes)
         return processes
 

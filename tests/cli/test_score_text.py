@@ -86,9 +86,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ),
         ({"compare": "score"}, "--compare has no effect without --template_file; leave it out, or name the file"),
         ({"label_field": "a"}, "--label_field has no effect without --template_file"),
-        ({"train_file": "a"}, "--train_file has no effect without --template_file"),
         ({"random_seed": 1, "template_file": "template.txt"}, "--random_seed has no effect without --train_file"),
-        ({"num_examples": 1, "template_file": "template.txt"}, "--num_examples has no effect without --train_file"),
         (
             {"method": "piece", "template_file": "template.txt"},
             "--method can't be used with --template_file, which masks within words",

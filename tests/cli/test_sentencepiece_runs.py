@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sentencepiece_training
 import tensorflow as tf
-from runs import read_results, write_model
+from runs import write_model
 
 import albert_tf
 from albert_tf.modeling import AlbertForPreTraining
@@ -117,54 +117,6 @@ def english_checkpoint(english_config, english_tokenizer, tmp_path) -> pathlib.P
     return write_model(tmp_path / "checkpoint", AlbertForPreTraining(english_config), english_tokenizer)
 
 
-TRAINING = {"do_train": True, "do_eval": True, "do_predict": True, "train_batch_size": 2, "eval_batch_size": 2}
-
-
-@pytest.mark.slow
-def test_questions_are_answered_in_the_text_as_given(run_as_user, english_checkpoint, tmp_path):
-    context = "It was raining.  He left home in 2010, by train,  and went to Café Séoul, where he ate."
-    answers = [{"text": "Café Séoul", "answer_start": context.index("Café")}]
-    questions = [{"id": "a", "question": "Where did he go?", "answers": answers}]
-    path = tmp_path / "train.json"
-    data = [{"title": "", "paragraphs": [{"context": context, "qas": questions}]}]
-    path.write_text(json.dumps({"version": "1.1", "data": data}))
-    run, flags = tmp_path / "run", {"train_file": path, "predict_file": path, "init_checkpoint": english_checkpoint}
-    run_as_user(
-        "run_squad.py", output_dir=run, train_step=60, learning_rate=0.01, max_seq_length=128, **flags, **TRAINING
-    )
-    results = read_results(run)
-    assert results["exact_match"] == 100 and results["num_examples"] == 1
-    assert json.loads((run / "predictions.json").read_text()) == {"a": "Café Séoul"}
-    [answer] = albert_tf.load(run).predict([("Where did he go?", context)])
-    assert answer["text"] == "Café Séoul" == context[answer["begin"] : answer["end"]]
-    run_as_user("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
-    found = served(tmp_path / "exports" / "1", "serving_default", question=["Where did he go?"], context=[context])
-    assert (int(found["begin"][0]), int(found["end"][0])) == (answer["begin"], answer["end"])
-    assert found["answer"].numpy()[0].decode() == "Café Séoul"
-
-
-@pytest.mark.slow
-def test_entities_are_found_in_the_text_as_given(run_as_user, english_checkpoint, tmp_path):
-    rows = "Kim went to Séoul, in 2010\tPER-B O O LOC-B O DAT-B\nLee saw Busan\tPER-B O LOC-B\n"
-    for name in ("train", "dev"):
-        (tmp_path / f"{name}.tsv").write_text(rows, "utf-8")
-    (tmp_path / "test.tsv").write_text("Lee went to Séoul,\n", "utf-8")
-    run, flags = (
-        tmp_path / "run",
-        {"task_name": "naver_ner", "data_dir": tmp_path, "init_checkpoint": english_checkpoint},
-    )
-    run_as_user("run_ner.py", output_dir=run, train_step=60, learning_rate=0.01, **flags, **TRAINING)
-    assert read_results(run)["entity_f1"] == 1
-    text = "Kim went to Séoul, in 2010"
-    [found] = albert_tf.load(run).predict([text])
-    expected = [("PER", "Kim"), ("LOC", "Séoul,"), ("DAT", "2010")]
-    assert [(entity["type"], entity["text"]) for entity in found["entities"]] == expected
-    run_as_user("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
-    served_entities = served(tmp_path / "exports" / "1", "serving_default", text=[text])
-    assert [each.decode() for each in served_entities["texts"].numpy()[0]] == [word for _, word in expected]
-    assert served_entities["begins"].numpy()[0].tolist() == [entity["begin"] for entity in found["entities"]]
-
-
 @pytest.mark.usefixtures("without_training")
 def test_model_without_settings_beside_a_checkpoint_is_used_as_flags_say(run_as_user, english_checkpoint, tmp_path):
     (english_checkpoint / "tokenizer.json").unlink()
@@ -174,26 +126,6 @@ def test_model_without_settings_beside_a_checkpoint_is_used_as_flags_say(run_as_
     run_as_user("run_classifier.py", output_dir=tmp_path / "run", strip_accents=False, **flags)
     settings = load_tokenizer(tmp_path / "run").to_dict()
     assert settings["lower_case"] and settings["split_number_commas"] and not settings["strip_accents"]
-
-
-@pytest.mark.slow
-def test_shards_of_the_original_are_trained_on_without_a_tokenizer(
-    create, run_as_user, run_script, english_config, english_model_file, write_config, tmp_path
-):
-    assert create(masking="static", dupe_factor=1, held_out_fraction=0).code == 0
-    data, run = tmp_path / "data", tmp_path / "run"
-    for name in ("manifest.json", "tokenizer.json", "spiece.model"):
-        (data / name).unlink()
-    lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
-    flags = {"input_file": data / "train.tfrecord", "albert_config_file": write_config(english_config), **lengths}
-    run_as_user(
-        "run_pretraining.py", **flags, output_dir=run, train_batch_size=4, num_train_steps=1, num_warmup_steps=0
-    )
-    result = run_script("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
-    assert result.code == 1 and "can't read the tokenizer settings" in result.errors
-    export = {"model_dir": run, "output_dir": tmp_path / "exports", "spm_model_file": english_model_file}
-    run_as_user("export_model.py", **export)
-    assert served(tmp_path / "exports" / "1", "serving_default", text=["a model"])["mean"].shape == (1, 16)
 
 
 @pytest.mark.slow

@@ -19,10 +19,7 @@ EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_nam
             " must be a setting, a colon and its values, such as learning_rate:1e-4..1e-3 or num_train_ep",
         ),
         ("lerning_rate:1e-3..1e-2", ": lerning_rate is not a setting that can be searched; these can: beta_2, "),
-        (
-            "output_dir:a|b",
-            ": output_dir is not a setting that can be searched; these can: beta_2, ",
-        ),
+        ("output_dir:a|b", ": output_dir is not a setting that can be searched; these can: beta_2, "),
         ("random_seed:1|2", ": random_seed is not a setting that can be searched"),
         ("learning_rate:1e-2..1e-2", " is an empty range; the lower end comes first"),
         ("learning_rate:0..1e-3", ": --learning_rate must be a number above 0. Received: 0"),

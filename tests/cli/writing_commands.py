@@ -163,11 +163,7 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
         Case(
             "entities",
             "run_ner.py",
-            {
-                **training,
-                "task_name": "naver_ner",
-                "data_dir": data.write_entities(folder / "entities", "naver_ner"),
-            },
+            {**training, "task_name": "naver_ner", "data_dir": data.write_entities(folder / "entities")},
         ),
         Case(
             "plan",
