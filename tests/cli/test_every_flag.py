@@ -120,7 +120,7 @@ def test_flags_that_go_together_are_taken(command, run_script, config_file, samp
 
 
 @pytest.mark.parametrize(
-    ("command", "flag_values", "sentence"),
+    ("command", "changes", "sentence"),
     [
         ("run_classifier", {"use_tpu": True}, "--use_tpu: "),
         *(
@@ -143,17 +143,17 @@ def test_flags_that_go_together_are_taken(command, run_script, config_file, samp
     ],
 )
 def test_flag_that_can_not_be_obeyed_is_refused(
-    classify, pretrain, assert_refused, tmp_path, command, flag_values, sentence
+    classify, pretrain, assert_refused, tmp_path, command, changes, sentence
 ):
     run = {"run_classifier": lambda **flags: classify(do_train=True, **flags), "run_pretraining": pretrain}[command]
-    assert assert_refused(lambda: run(**flag_values), tmp_path / "run").startswith(sentence)
+    assert assert_refused(lambda: run(**changes), tmp_path / "run").startswith(sentence)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_is_read_as_it_is_published(name, tiny_config, tmp_path):
     settings = ClassifierSettings(task_name=name, data_dir=str(data.write_data_set(tmp_path / name, name)))
-    task = settings.make_task(tiny_config)
+    task = settings.completed(tiny_config, is_known=False).make_task(tiny_config)
     for part in ("train", "dev"):
         (path,) = settings.find_paths(part)
         examples = task.read(path)
