@@ -92,7 +92,7 @@ def test_pooler_that_was_never_trained_begins_anew(trained, classify, tmp_path):
         assert (told in result.output) == (pooling == "first")
         assert (run / "untrained.json").exists() == (pooling == "mean"), "the one trains the pooler, the other doesn't"
     # What has a random pooler that nothing reads is whole, and can be used.
-    used = {"init_checkpoint": tmp_path / "mean", "output_dir": tmp_path / "used"}
+    used = {"init_checkpoint": tmp_path / "mean", "train_step": 1, "output_dir": tmp_path / "used"}
     classify(do_predict=True, **used).succeeded()
     name = "model/encoder/pooler/kernel"
     before, after = variables_in(trained / "model.ckpt-4"), variables_in(tmp_path / "mean" / "model.ckpt-1")
