@@ -8,6 +8,7 @@ listed.
 import contextlib
 import ctypes
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -103,6 +104,9 @@ def _serve():
     import albert_tf.serving.exporting
     import albert_tf.training.run  # noqa: F401
 
+    for name in ("matplotlib.figure", "sklearn.linear_model"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     answers = os.dup(1)
     for line in sys.stdin:
         reading, writing = os.pipe()

@@ -88,7 +88,8 @@ def test_settings_of_a_run(
         shards / "corpus.txt", shards, config_file, pathlib.Path(sample_tokenizer_dir), checkpoint, checkpoint, tmp_path
     )
     case = next(case for case in make_cases(inputs, lambda *_: None) if case.name == name)
-    given = {**case.given(tmp_path / "run"), "do_eval": False, "do_predict": False}
+    # Which measures answers get is settled where they are evaluated.
+    given = {**case.given(tmp_path / "run"), "do_eval": name == "questions", "do_predict": False}
     if name == "pre-training":
         del given["do_predict"]
     run_script(case.script, **given).finished()
