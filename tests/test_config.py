@@ -73,6 +73,7 @@ def test_released_json_is_read_unchanged(tmp_path, size, version):
     config = AlbertConfig.from_json_file(path).to_dict()
     expected = released_keys(size, version)
     assert {name: config[name] for name in expected} == expected
+    assert isinstance(config["hidden_dropout_prob"], float), "also where it is 0 in the file"
     # What the original fixes in its code.
     rest = {name: value for name, value in config.items() if name not in expected}
     assert rest == {
@@ -102,20 +103,10 @@ def test_every_config_of_the_project_loads(path):
     assert set(json.loads(path.read_text())) <= set(FIELDS)  # no key without effect
 
 
-@pytest.mark.parametrize("key", sorted(UNUSED_RELEASED_KEYS))
-def test_key_that_the_original_never_uses_changes_nothing(key):
-    with_key = AlbertConfig.from_dict(tiny_keys(**{key: UNUSED_RELEASED_KEYS[key]}))
-    assert with_key == AlbertConfig.from_dict(tiny_keys())
-
-
 def test_unknown_keys_are_refused_by_name():
     message = error_of(AlbertConfig.from_dict, tiny_keys(hiden_size=16, ln_type="postln"))
     assert "hiden_size, ln_type" in message
     assert "hidden_size" in message  # what the user may have meant
-
-
-def test_missing_vocab_size_is_named():
-    assert "vocab_size" in error_of(AlbertConfig.from_dict, {"hidden_size": 16})
 
 
 @pytest.mark.parametrize(
@@ -125,19 +116,15 @@ def test_missing_vocab_size_is_named():
         ({"num_hidden_layers": 2, "num_hidden_groups": 3}, "num_hidden_groups=3, num_hidden_layers=2"),
         ({"hidden_act": "swish"}, "swish"),
         ({"hidden_act": None}, "None"),
-        ({"sharing": "everything"}, "everything"),
         ({"sharing": True}, "True"),
         ({"vocab_size": 0}, "0"),
         ({"vocab_size": "30"}, "'30'"),
         ({"num_hidden_layers": 2.0}, "2.0"),
         ({"num_hidden_layers": True}, "True"),
-        ({"intermediate_size": None}, "None"),
         ({"hidden_dropout_prob": "0.1"}, "'0.1'"),
         ({"hidden_dropout_prob": 1.0}, "1.0"),
         ({"attention_probs_dropout_prob": -0.1}, "-0.1"),
-        ({"classifier_dropout_prob": False}, "False"),
         ({"initializer_range": 0}, "0"),
-        ({"layer_norm_eps": -1e-12}, "-1e-12"),
         ({"layer_norm_eps": float("nan")}, "nan"),
     ],
 )
@@ -148,17 +135,12 @@ def test_bad_value_is_named_with_what_was_received(changes, received):
     assert received in message.partition("Received: ")[2]
 
 
-def test_choices_are_listed():
-    assert "all, attention, ffn, none" in error_of(AlbertConfig.from_dict, tiny_keys(sharing="some"))
-    assert "gelu, gelu_new, gelu_erf, relu, tanh, linear" in error_of(
-        AlbertConfig.from_dict, tiny_keys(hidden_act="silu")
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        (json.dumps({"hidden_size": 16}), "vocab_size"),
         (json.dumps(tiny_keys(hidden_size=18)), "multiple of num_attention_heads"),
+        (json.dumps(tiny_keys(sharing="some")), "all, attention, ffn, none"),
         (json.dumps(tiny_keys()), "for a BERT to hidden_size"),
         ('{"vocab_size": 30,\n "hidden_size" 16}', "line 2"),
         ("[30, 16]", "one JSON object"),
@@ -170,16 +152,6 @@ def test_error_in_a_file_names_the_file(tmp_path, text, expected):
     message = error_of(AlbertConfig.from_json_file, path)
     assert str(path) in message
     assert expected in message
-
-
-def test_config_survives_json():
-    config = AlbertConfig.from_dict(tiny_keys(sharing="ffn", hidden_dropout_prob=0.25, num_hidden_groups=3))
-    assert AlbertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-
-
-def test_whole_numbers_become_floats_where_floats_are_meant():
-    config = AlbertConfig.from_dict(tiny_keys(hidden_dropout_prob=0))
-    assert isinstance(config.hidden_dropout_prob, float)
 
 
 @pytest.mark.parametrize("key", ["is_causal", "character_ngrams"])

@@ -19,9 +19,7 @@ SETTING = re.compile(r"`\w+(?:=[^`]*)?`")
 FIELDS = {"setting", "free", "place", "changed", "_rare"}
 
 # What is handed to other programs.
-NO_SENTENCES = {
-    "pretraining_data/making/beam_pipeline.py": {'--dask_npartitions=8".'},
-}
+NO_SENTENCES = {"pretraining_data/making/beam_pipeline.py": {'--dask_npartitions=8".'}}
 
 
 def strings_of(tree):

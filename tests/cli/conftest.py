@@ -1,6 +1,5 @@
 """Small inputs for whole runs of the training scripts."""
 
-import dataclasses
 import itertools
 import json
 import os
@@ -9,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import types
 
 import pytest
@@ -34,7 +32,7 @@ QUICK_SCRIPT = pathlib.Path(__file__).with_name("quick_script.py")
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_training(quick_to_trace):
-    """Lets the few steps of each run in this process be traced quickly; `make_process` does so in others.
+    """Lets the few steps of each run in this process be traced quickly; `start_process` does so in others.
 
     Nor are its pictures drawn, which takes as long as a tenth of a run; tests of each picture draw it.
     """
@@ -175,6 +173,20 @@ def pretrained(pretrain, pretrained_folder):
     return pretrained_folder
 
 
+@pytest.fixture(scope="session")
+def classified_folder(tmp_path_factory):
+    """A folder for the classifier that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("classified") / "run"
+
+
+@pytest.fixture
+def classified(classify, classified_folder):
+    """The folder of a classifier of three steps, evaluated and used; not to be changed."""
+    if not classified_folder.exists():
+        classify(output_dir=classified_folder, do_train=True, do_eval=True, do_predict=True).succeeded()
+    return classified_folder
+
+
 @pytest.fixture
 def without_training(monkeypatch):
     """Replaces the loop; returns a list of what each run would have trained with."""
@@ -183,9 +195,14 @@ def without_training(monkeypatch):
     def train(state, phases, settings, *others):
         *_, claim = others
         claim()
+        models = {
+            model_name: {name: variable.numpy() for name, variable in named_variables(model).items()}
+            for model_name, model in state.models.items()
+        }
         runs.append(
             types.SimpleNamespace(
-                weights={name: variable.numpy() for name, variable in named_variables(state.models["model"]).items()},
+                models=models,
+                weights=models["model"],
                 optimizer=state.optimizer,
                 first_batch=next(iter(phases[0].make_dataset(0, 0, 1))),
                 phases=phases,
@@ -225,17 +242,18 @@ def assert_refused(contents):
     return check
 
 
-@dataclasses.dataclass(frozen=True)
-class Process:
-    """A script in a process of its own, for what only a fresh process can show; it is traced quickly there."""
+@pytest.fixture(scope="session")
+def start_process():
+    """Starts a script in a process of its own, for what only a fresh process can show; it is traced quickly there."""
 
-    arguments: list[str]
-    environment: dict[str, str]
-
-    def start(self) -> subprocess.Popen:
+    def start(name: str, environment: dict[str, str] | None = None, **flag_values) -> subprocess.Popen:
+        arguments = [
+            f"--{flag}={str(value).lower() if isinstance(value, bool) else value}"
+            for flag, value in flag_values.items()
+        ]
         return subprocess.Popen(
-            self.arguments,
-            env=self.environment,
+            [sys.executable, str(QUICK_SCRIPT), str(ROOT / name), *arguments],
+            env={**os.environ, **(environment or {})},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -243,26 +261,7 @@ class Process:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
-    def finish(self) -> str:
-        """Returns what it printed."""
-        result = subprocess.run(self.arguments, env=self.environment, text=True, capture_output=True, check=False)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-
-@pytest.fixture(scope="session")
-def make_process():
-    """Prepares a script and its flags; environment variables may be added."""
-
-    def make(name: str, environment: dict[str, str] | None = None, **flag_values) -> Process:
-        arguments = [
-            f"--{flag}={str(value).lower() if isinstance(value, bool) else value}"
-            for flag, value in flag_values.items()
-        ]
-        command = [sys.executable, str(QUICK_SCRIPT), str(ROOT / name), *arguments]
-        return Process(command, {**os.environ, **(environment or {})})
-
-    return make
+    return start
 
 
 @pytest.fixture
@@ -278,28 +277,6 @@ def without_autograph(tmp_path):
         return list(folder.glob("__autograph_generated_file*"))
 
     return types.SimpleNamespace(environment={"TMPDIR": str(folder)}, converted=converted)
-
-
-@pytest.fixture
-def stop(make_process, without_autograph):
-    """Starts a script, sends it a signal once it prints a line, and returns what it printed."""
-
-    def run(script, line, number=signal.SIGTERM, **flag_values):
-        with make_process(script, without_autograph.environment, **flag_values).start() as process:
-            printed = []
-            for printed_line in process.stdout:
-                printed.append(printed_line)
-                if printed_line.startswith(line):
-                    break
-            time.sleep(0.3)  # until what comes after the line is under way
-            converted = without_autograph.converted()
-            process.send_signal(number)
-            rest, _ = process.communicate(timeout=300)
-        assert not converted, "a tf.function or tf.data converts code"
-        assert process.returncode == 128 + number, "".join(printed) + rest
-        return "".join(printed) + rest
-
-    return run
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ listed.
 import contextlib
 import ctypes
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -17,6 +18,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+
+from quick_script import trace_quickly
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -101,6 +104,9 @@ def _serve():
     import albert_tf.serving.exporting
     import albert_tf.training.run  # noqa: F401
 
+    for name in ("matplotlib.figure", "sklearn.linear_model"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     answers = os.dup(1)
     for line in sys.stdin:
         reading, writing = os.pipe()
@@ -123,6 +129,7 @@ def _run(job, writing):
     os.environ.pop("LD_PRELOAD")  # for what it starts
     for number, name in ((1, "output"), (2, "errors")):
         os.dup2(os.open(os.path.join(job["said"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    trace_quickly()
     library, sys.argv = ctypes.CDLL(None), job["arguments"]
     library.watch_changes(job["folder"].encode(), ctypes.c_long(job["signal_at"]), job["number"])
     code = 1

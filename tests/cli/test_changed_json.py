@@ -82,9 +82,8 @@ def assert_read_or_refused(path, read, step=1):
 
 
 @pytest.mark.slow
-def test_files_of_a_run(classify, classifier_flags, monkeypatch):
-    assert classify(do_train=True, do_eval=True).code == 0
-    folder = classifier_flags["output_dir"]
+def test_files_of_a_run(classified, monkeypatch, tmp_path):
+    folder = shutil.copytree(classified, tmp_path / "run")
     (folder / "trials").mkdir()
     trial = {"learning_rate": 1e-4, "random_seed": 1, "folder": "a", "results": {"accuracy": 0.5}}
     (folder / "trials" / "trials.json").write_text(json.dumps({"best": "a", "trials": [trial]}))
@@ -98,7 +97,8 @@ def test_files_of_a_run(classify, classifier_flags, monkeypatch):
     }
     names = ("run_settings.json", "eval_results.json", "data_of_results.json", "best_checkpoint.json")
     for name in (*names, *readers):
-        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")))
+        step = 1 if name == "trials/trials.json" else 7
+        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")), step)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_model_cards(export_classifier, tmp_path, monkeypatch, model_format):
     graph = tf.saved_model.load(str(folder / "1")) if model_format == "saved_model" else None
     monkeypatch.setattr(tf.saved_model, "load", lambda _: graph)  # which a changed card leaves as it is
     [card] = folder.rglob("model_card.json")
-    assert_read_or_refused(card, lambda: albert_tf.load(folder).predict(["좋다"]), 3)
+    assert_read_or_refused(card, lambda: albert_tf.load(folder).predict(["좋다"]), 13)
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_damaged_files_of_exports_are_named(export_classifier, tmp_path):
     for model_format in ("saved_model", "litert"):
         folder = pathlib.Path(shutil.copytree(export_classifier(model_format), tmp_path / model_format))
         files = [path for path in folder.rglob("*") if path.is_file() and path.name != "model_card.json"]
-        for path in files * (300 // 2 // len(files) + 1):
+        for path in files * (60 // 2 // len(files) + 1):
             content = bytearray(path.read_bytes())
             if not content:
                 continue
@@ -144,7 +144,7 @@ def test_damaged_files_of_exports_are_named(export_classifier, tmp_path):
         path.unlink()
         with pytest.raises(InputError, match=re.escape(path.name)):
             albert_tf.load(folder)
-    assert count > 200
+    assert count > 40
 
 
 def test_small_files_of_a_folder(tmp_path):
@@ -194,9 +194,8 @@ def test_rows_of_metrics_that_are_none_are_passed_over(tmp_path):
 
 
 @pytest.mark.slow
-def test_settings_of_another_type_are_told_with_their_file(classify, assert_refused, tmp_path):
-    classify(do_train=True)
-    path = tmp_path / "run" / "run_settings.json"
+def test_settings_of_another_type_are_told_with_their_file(classify, classified, assert_refused, tmp_path):
+    path = pathlib.Path(shutil.copytree(classified, tmp_path / "run")) / "run_settings.json"
     settings = json.loads(path.read_text())
     changes = [
         ("max_seq_length", {}),
@@ -219,10 +218,9 @@ def test_settings_of_another_type_are_told_with_their_file(classify, assert_refu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("trained", "other"), [("use_float16", "use_bfloat16"), ("use_bfloat16", "use_float16")])
-def test_one_half_precision_stands_in_for_the_other_where_nothing_is_trained(trained, other, classify, tmp_path):
-    assert classify(do_train=True, **{trained: True}).code == 0
-    classify(do_eval=True, **{other: True}).succeeded()
-    continued = classify(do_train=True, **{other: True})
+def test_one_half_precision_stands_in_for_the_other_where_nothing_is_trained(classify):
+    assert classify(do_train=True, use_float16=True).code == 0
+    classify(do_eval=True, use_bfloat16=True).succeeded()
+    continued = classify(do_train=True, use_bfloat16=True)
     assert continued.code == 1
     assert "holds another run" in continued.errors or "exclude one another" in continued.errors

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import pathlib
 import subprocess
 
 import numpy as np
@@ -63,7 +64,12 @@ def test_held_out_metrics_are_the_first_and_the_best(tmp_path):
 @pytest.fixture
 def small_demo(monkeypatch, write_config, run_script, checkpoint, tmp_path):
     """Lets the demo train a tiny model, and start from another that has learnt nothing."""
-    config = AlbertConfig.from_json_file(demo.CONFIG).replace(hidden_size=16, num_hidden_layers=1, intermediate_size=16)
+    config = AlbertConfig.from_json_file(demo.CONFIG)
+    config = config.replace(vocab_size=2000, hidden_size=16, num_hidden_layers=1, intermediate_size=16)
+    for name, count in (("train", 24), ("dev", 16)):
+        lines = (pathlib.Path(demo.REVIEWS) / f"{name}.tsv").read_text(encoding="utf-8").splitlines()[: count + 1]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(demo, "REVIEWS", str(tmp_path))
     monkeypatch.setattr(demo, "CONFIG", str(write_config(config)))
     assert run_script("convert_checkpoint.py", input_path=checkpoint, output_dir=tmp_path / "shipped").code == 0
     monkeypatch.setattr(demo, "SHIPPED_MODEL", str(tmp_path / "shipped"))
@@ -90,16 +96,16 @@ def quick_to_start(forked, monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_demo", "quick_to_start")
 def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
-    flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 10}
+    flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 4}
     first = run_script("demo", **flag_values).finished()
     results = json.loads((tmp_path / "output" / "demo_results.json").read_text())
     assert results["vocab_size"] == AlbertConfig.from_json_file(demo.CONFIG).vocab_size
-    assert results["classifier_accuracy_majority"] == 0.5
+    assert results["classifier_accuracy_majority"] >= 0.5
     starts = ["majority", "random_weights", "own_text", "shipped_model"]
     if importlib.util.find_spec("sklearn"):
         starts.insert(1, "linear")
     title, underline, *rows = first.output.splitlines()[-2 - len(starts) :]
-    assert title == "800 reviews classified, after learning from 600"
+    assert title == "16 reviews classified, after learning from 24"
     assert underline == "-" * len(title)
     for row, start in zip(rows, starts, strict=True):
         assert f"  {results[f'classifier_accuracy_{start}']:.1%}  " in row

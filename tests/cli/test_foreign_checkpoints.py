@@ -10,18 +10,10 @@ import albert_tf
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 
-# ELECTRA's encoder, RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary, and DeBERTa's.
+# ELECTRA's encoder, and RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary.
 FAMILIES = {
     "electra": {"pooler": False, "classification_head": "dense_gelu"},
     "roberta": {"type_vocab_size": 1, "position_offset": 1, "classification_head": "dense_tanh", "embedding_size": 16},
-    "deberta-v2": {
-        "pooler": False,
-        "classification_head": "dense_gelu",
-        "embedding_size": 16,
-        "relative_attention": "p2c|c2p",
-        "position_buckets": 8,
-        "share_att_key": True,
-    },
 }
 
 
@@ -40,17 +32,16 @@ def write_theirs(tiny_config, sample_tokenizer, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(classify, write_theirs, tmp_path, family):
-    theirs = write_theirs(family)
+def test_model_of_transformers_is_fine_tuned_gone_on_with_and_asked(classify, write_theirs, tmp_path):
+    theirs = write_theirs("electra")
     (theirs / "README.md").write_text("---\nlicense: cc-by-sa-4.0\n---\n")
-    flags = {"init_checkpoint": theirs, "do_train": True, "do_eval": True}
+    flags = {"init_checkpoint": theirs, "do_train": True}
     result = classify(**flags).succeeded()
     run = tmp_path / "run"
     assert f"wrote {run}/converted_model" in result.output
-    assert json.loads((run / "albert_config.json").read_text())["model_type"] == family
+    assert json.loads((run / "albert_config.json").read_text())["model_type"] == "electra"
     card = (run / "README.md").read_text()
-    assert f"tags: [{family}, tensorflow]" in card and 'license: "cc-by-sa-4.0"' in card
+    assert "tags: [electra, tensorflow]" in card and 'license: "cc-by-sa-4.0"' in card
 
     result = classify(**flags, license="mit")
     assert result.code == 0 and "converted_model:" not in result.output
@@ -81,7 +72,7 @@ def test_what_can_not_be_converted_leaves_no_run(classify, write_theirs, tmp_pat
 
 @pytest.mark.slow
 def test_vocabulary_of_transformers_is_read_as_the_model_beside_it_does(
-    run_script, write_theirs, sample_corpus, tmp_path
+    run_script, write_theirs, sample_corpus, without_training, tmp_path
 ):
     theirs = tmp_path / "theirs"
     shutil.copytree(write_theirs("roberta"), theirs)

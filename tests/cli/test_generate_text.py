@@ -8,7 +8,7 @@ import albert_tf
 from albert_tf.cli.main import answers
 
 TEXTS = ["오늘은 비가", "", "내일은 눈이 ", "a\u200b쀍"]
-SETTINGS = {"max_pieces": 6, "top_p": 0.9, "seed": 3}
+SETTINGS = {"max_pieces": 6, "top_k": 50, "top_p": 0.9, "seed": 3, "temperature": 1.3, "repetition_penalty": 1.2}
 
 
 @pytest.fixture
@@ -67,15 +67,9 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
         ({"input_file": ""}, "--text and --input_file are missing; give one of them"),
         ({"output_file": ""}, "--output_file is missing; see --help"),
-        (
-            {"text": "오늘은"},
-            "--input_file can't be used with --text, whose continuations are printed; leave one out",
-        ),
+        ({"text": "오늘은"}, "--input_file can't be used with --text, whose continuations are printed; leave one out"),
         ({"temperature": -1}, "--temperature must be a number from 0 to 100. Received: -1.0"),
-        (
-            {"model_dir": "models/albert_ko_small"},
-            "was not pre-trained to continue texts, as with objective=causal",
-        ),
+        ({"model_dir": "models/albert_ko_small"}, "was not pre-trained to continue texts, as with objective=causal"),
     ],
 )
 def test_mistake_costs_one_sentence(run_script, file_flags, tmp_path, assert_refused, changes, message):

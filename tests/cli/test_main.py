@@ -47,7 +47,6 @@ def test_stage_is_run_with_what_follows_it(name, monkeypatch):
     ("arguments", "message"),
     [
         (["run-classifer"], "there is no stage run-classifer; did you mean run-classifier?"),
-        (["serv", "--model_dir=x"], "there is no stage serv; did you mean serve?"),
         (
             ["안녕"],
             "write [MASK] where a piece of the text is missing, give two texts to compare, or name a fine-tuned model",

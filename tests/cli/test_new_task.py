@@ -37,16 +37,18 @@ def registered(monkeypatch):
 
 
 @pytest.fixture
-def trained(tmp_path, sample_tokenizer, run_script, quick_to_trace):
-    """The folder of a run of the command."""
+def trained(tmp_path, sample_tokenizer, run_script, folder_of_run):
+    """The folder of a run of the command; not to be changed."""
+    if folder_of_run.exists():
+        return folder_of_run
     model = write_model(tmp_path / "model", AlbertForPreTraining(tiny_config(len(sample_tokenizer))), sample_tokenizer)
     lines = "".join(f"{'!' * (number % 2)}{number} 번 영화\n" for number in range(16))
     (tmp_path / "lines.txt").write_text(lines, encoding="utf-8")
     (tmp_path / "run_urgency.py").write_text(textwrap.dedent(COMMAND), encoding="utf-8")
     sizes = {"num_train_steps": 2, "train_batch_size": 8, "max_seq_length": 8, "dev_fraction": 0.25}
-    places = {"lines": tmp_path / "lines.txt", "init_checkpoint": model, "output_dir": tmp_path / "run"}
+    places = {"lines": tmp_path / "lines.txt", "init_checkpoint": model, "output_dir": folder_of_run}
     run_script(str(tmp_path / "run_urgency.py"), do_train=True, do_eval=True, word="now", **sizes, **places).succeeded()
-    return tmp_path / "run"
+    return folder_of_run
 
 
 def settings_in(folder):

@@ -28,16 +28,10 @@ def test_what_is_planned_is_told_where_nobody_says_it(plan, monkeypatch):
         assert (result.code, result.output) == (0, output), result.errors
 
 
-@pytest.fixture
-def compiler():
-    """Skips a test where the compiler is not installed."""
+@pytest.mark.slow
+def test_one_batch_is_one_object(plan, write_config):
     pytest.importorskip("jax")
     pytest.importorskip("libtpu")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_one_batch_is_one_object(plan, write_config):
     config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=1)
     result = plan(
         albert_config_file=write_config(config),
@@ -96,26 +90,10 @@ def published(tmp_path):
     return write
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("values", [ROBERTA, ELECTRA], ids=["roberta", "electra"])
-def test_folder_of_transformers_is_planned_without_its_weights(plan, published, values):
-    result = plan(
-        albert_config_file=None,
-        init_checkpoint=published(values),
-        tpu="v5e",
-        train_batch_size=8,
-        optimizer="adamw",
-        json=True,
-    ).finished()
-    # Weights and two moments; BERT's block with its LayerNorms, and the tables.
-    block = 4 * 128 * 129 + 2 * 128 * 256 + 256 + 128 + 4 * 128
-    table = (1000 + values["max_position_embeddings"]) * values.get("embedding_size", 128)
-    assert json.loads(result.output)["argument_bytes"] > 3 * 4 * (block + table)
-
-
-@pytest.mark.parametrize("flag", ["init_checkpoint", "albert_config_file"])
-@pytest.mark.parametrize(("values", "longest"), [(ROBERTA, "514 less its position_offset, 2"), (ELECTRA, "512")])
+@pytest.mark.parametrize(
+    ("flag", "values", "longest"),
+    [("init_checkpoint", ROBERTA, "514 less its position_offset, 2"), ("albert_config_file", ELECTRA, "512")],
+)
 def test_config_of_transformers_is_read_as_that_model(plan, published, flag, values, longest):
     folder = published(values)
     named = {"albert_config_file": None, flag: folder if flag == "init_checkpoint" else folder / "config.json"}
@@ -138,12 +116,10 @@ def test_config_of_another_model_costs_one_sentence(plan, published):
     assert "model_type=t5 can't be converted; albert, bert," in result.errors and result.errors.count("\n") == 1
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_folder_without_a_config_is_named(plan, tmp_path, is_there):
-    folder = tmp_path if is_there else tmp_path / "nowhere"
-    result = plan(albert_config_file=None, init_checkpoint=folder)
+def test_folder_without_a_config_is_named(plan, tmp_path):
+    result = plan(albert_config_file=None, init_checkpoint=tmp_path)
     assert result.code == 1
-    assert f"--init_checkpoint={folder}: there is no albert_config.json and no config.json; name the" in result.errors
+    assert f"--init_checkpoint={tmp_path}: there is no albert_config.json and no config.json; name the" in result.errors
 
 
 def test_model_of_keras_hub_is_sent_to_conversion(plan, published):
@@ -153,21 +129,6 @@ def test_model_of_keras_hub_is_sent_to_conversion(plan, published):
     assert "is a model of keras_hub; convert it with convert_checkpoint.py --from=keras_hub" in result.errors
 
 
-def test_included_model_is_planned_by_its_name(plan):
-    result = plan(albert_config_file=None, init_checkpoint="models/albert_ko_small", max_seq_length=2048)
-    assert "--max_seq_length=2048 is more than the model's max_position_embeddings, " in result.errors
-    assert "--albert_config_file is missing" in plan(albert_config_file=None).errors
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
-    result = plan(tpu="v5e", train_batch_size=16, compile_timeout=1)
-    assert result.code == 1
-    assert "error: --train_batch_size=16 does not fit a replica of v5e-1, or took longer than" in result.errors
-    assert "--compile_timeout=1 seconds to compile; lower --train_batch_size" in result.errors
-
-
 @pytest.mark.parametrize(
     ("flag_values", "sentence"),
     [
@@ -175,7 +136,7 @@ def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
         ({"max_seq_length": 1024}, "--max_seq_length=1024 is more than the model's max_position_embeddings, 128"),
         ({"tpu": "v3-8,v5e", "attention": "flash"}, "--attention=flash needs a TPU from v4 on; use --attention=plain"),
         ({"task": "causal"}, "causal_lm needs pieces that see only those before them; set is_causal to true"),
-        ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
+        ({"albert_config_file": None}, "--albert_config_file is missing"),
     ],
 )
 def test_mistake_costs_one_sentence(plan, flag_values, sentence):

@@ -81,12 +81,15 @@ def _titles_and_flags(help_text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_settings_of_a_run(name, shards, config_file, sample_tokenizer_dir, checkpoint, run_script, tmp_path):
+def test_settings_of_a_run(
+    name, shards, config_file, sample_tokenizer_dir, checkpoint, run_script, without_training, tmp_path
+):
     inputs = Inputs(
         shards / "corpus.txt", shards, config_file, pathlib.Path(sample_tokenizer_dir), checkpoint, checkpoint, tmp_path
     )
     case = next(case for case in make_cases(inputs, lambda *_: None) if case.name == name)
-    given = {**case.given(tmp_path / "run"), "do_predict": False}
+    # Which measures answers get is settled where they are evaluated.
+    given = {**case.given(tmp_path / "run"), "do_eval": name == "questions", "do_predict": False}
     if name == "pre-training":
         del given["do_predict"]
     run_script(case.script, **given).finished()

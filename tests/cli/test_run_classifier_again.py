@@ -5,17 +5,15 @@ import re
 import shutil
 
 import pytest
-from runs import assert_same_variables, read_results, read_rows
+from runs import read_results, read_rows
 
 import albert_tf
 
 
 @pytest.fixture
-def finished(classify, folder_of_run, reviews, tmp_path):
-    """The folder of a run that was trained, evaluated and used."""
-    if not folder_of_run.exists():
-        assert classify(output_dir=folder_of_run, do_train=True, do_eval=True, do_predict=True).code == 0
-    run = shutil.copytree(folder_of_run, tmp_path / "run")
+def finished(classified, reviews, tmp_path):
+    """A copy of a run that was trained, evaluated and used."""
+    run = shutil.copytree(classified, tmp_path / "run")
     settings = json.loads((run / "run_settings.json").read_text())
     settings["found_at"]["data_dir"] = str(reviews)
     (run / "run_settings.json").write_text(json.dumps(settings))
@@ -44,7 +42,7 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
             "id\ta\tb\tgold\n1\t비가 온다\t날이 흐리다\tno\n2\t비가 온다\t맑다\tyes\n3\t맑다\t맑다\tmaybe\n"
         )
     flag_values = {"text_column": "a", "text_pair_column": "b", "label_column": "gold", "labels": "yes,no,maybe"}
-    assert classify(do_train=True, do_eval=True, do_predict=True, **flag_values).code == 0
+    assert classify(do_train=True, do_predict=True, **flag_values).code == 0
     before = (tmp_path / "run" / "predictions.tsv").read_bytes()
     assert run_script("run_classifier.py", output_dir=tmp_path / "run", do_predict=True).code == 0
     assert (tmp_path / "run" / "predictions.tsv").read_bytes() == before
@@ -53,33 +51,23 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flag", "value", "expected"),
+    ("do", "flag", "value", "expected"),
     [
-        ("labels", "1,0", "--labels is 1,0, and was 0,1; "),
-        ("task_name", "nsmc", "--task_name is nsmc, and was tsv; "),
-        ("text_pair_column", "label", "--text_pair_column is label, and was None; "),
-        ("label_column", "id", "--label_column is id, and was label; "),
-        ("max_seq_length", 16, "--max_seq_length is 16, and was 32; "),
-        ("learning_rate", 0.02, "--learning_rate is 0.02, and was 0.01; "),
-        ("train_step", 2, "--num_train_steps is 2, and was 3; "),
-        ("num_train_steps", 9, "--num_train_steps is 9, and was 3; "),
-        ("token_dropout", 0.3, "--token_dropout is 0.3, and was 0.15; "),
-        ("warmup_step", 1, "--num_warmup_steps is 1, and was 0; "),
-        ("init_checkpoint", "nowhere", "--init_checkpoint is /"),
+        ("do_train", "labels", "1,0", "--labels is 1,0, and was 0,1; "),
+        ("do_predict", "task_name", "nsmc", "--task_name is nsmc, and was tsv; "),
+        ("do_train", "text_pair_column", "label", "--text_pair_column is label, and was None; "),
+        ("do_predict", "max_seq_length", 16, "--max_seq_length is 16, and was 32; "),
+        ("do_predict", "learning_rate", 0.02, "--learning_rate is 0.02, and was 0.01; "),
+        ("do_train", "train_step", 2, "--num_train_steps is 2, and was 3; "),
+        ("do_train", "num_train_epochs", 2, "--num_train_steps is 6, and was 3; "),
+        ("do_train", "token_dropout", 0.3, "--token_dropout is 0.3, and was 0.15; "),
+        ("do_train", "init_checkpoint", "nowhere", "--init_checkpoint is /"),
     ],
 )
-@pytest.mark.parametrize("do", ["do_train", "do_predict"])
 def test_flag_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused, do, flag, value, expected):
     message = assert_refused(lambda: classify_only(**{do: True, flag: value}), finished)
     assert message.startswith(f"--output_dir={finished} holds another run: {expected}")
     assert "choose another folder" in message
-
-
-@pytest.mark.slow
-def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused):
-    message = assert_refused(lambda: classify_only(do_train=True, num_train_epochs=2), finished)
-    assert "--num_train_steps is 6, and was 3; " in message
-    assert classify_only(do_train=True, num_train_epochs=1).code == 0
 
 
 def test_trials_do_not_replace_the_results_of_a_run(classify, finished, assert_refused):
@@ -91,18 +79,6 @@ def test_changed_training_data_are_refused(classify, reviews, finished, assert_r
     flip_labels(reviews / "train.tsv")
     message = assert_refused(lambda: classify(do_train=True, do_eval=True), finished)
     assert "the content of its training data is not what it was (train.tsv); " in message
-
-
-@pytest.mark.slow
-def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path):
-    assert classify(do_train=True, save_checkpoints_steps=2).code == 0
-    whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
-    for path in (tmp_path / "run").glob("model.ckpt-3.*"):
-        path.unlink()
-    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True).succeeded()
-    assert "\ncontinuing from step 2: steps 2 to 3: batch 4, " in result.output
-    assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
-    assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
 
 
 @pytest.mark.slow
@@ -118,7 +94,9 @@ def test_command_that_names_the_config_can_be_repeated(
 
 
 @pytest.mark.slow
-def test_checkpoint_that_has_become_newer_is_refused(classify, checkpoint, finished, assert_refused, tmp_path):
+def test_checkpoint_that_has_become_newer_is_refused(
+    classify, checkpoint, finished, without_training, assert_refused, tmp_path
+):
     source = shutil.copytree(checkpoint, tmp_path / "source")
     assert classify(do_train=True, init_checkpoint=source, output_dir=tmp_path / "other").code == 0
     for path in finished.glob("model.ckpt-3.*"):
@@ -144,14 +122,6 @@ def test_model_with_a_random_head_is_not_used(classify, checkpoint, assert_refus
 
 
 @pytest.mark.slow
-def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_script, reviews, finished, tmp_path):
-    run_script(
-        "run_classifier.py", output_dir=tmp_path / "used", init_checkpoint=finished, do_predict=True, do_eval=True
-    ).succeeded()
-    assert read_rows(tmp_path / "used" / "predictions.tsv") == read_rows(finished / "predictions.tsv")
-
-
-@pytest.mark.slow
 def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, contents):
     before = contents(finished)
     flip_labels(reviews / "dev.tsv")
@@ -172,8 +142,9 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
 
 
 @pytest.mark.slow
-def test_reports_are_of_the_data_of_the_results_whichever_are_evaluated_first(classify, reviews, tmp_path):
-    assert classify(do_train=True).code == 0
+def test_reports_are_of_the_data_of_the_results_whichever_are_evaluated_first(classify, reviews, finished, tmp_path):
+    for name in ("eval_results.json", "errors.tsv", "confusion_matrix.png"):
+        (finished / name).unlink()
     dev = (reviews / "dev.tsv").read_text()
     flip_labels(reviews / "dev.tsv")
     result = classify(do_eval=True)
@@ -192,7 +163,7 @@ def test_data_that_were_not_there_while_training_become_the_runs_own(classify, c
     (reviews / "dev.tsv").unlink()
     (reviews / "test.tsv").unlink()
     assert classify(do_train=True).code == 0
-    for name, text in (("first", dev), ("second", dev + dev.splitlines()[1] + "\n"), ("first", dev)):
+    for name, text in (("first", dev), ("second", dev + dev.splitlines()[1] + "\n")):
         (reviews / "dev.tsv").write_text(text)
         result = classify(do_eval=True).finished()
         assert ("eval_results-dev-" in result.output) == (name == "second")
@@ -207,7 +178,7 @@ def test_training_goes_on_with_the_data_that_it_is_evaluated_on(classify, review
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9"])
+@pytest.mark.parametrize("name", ["../model.ckpt-3", "model.ckpt-9"])
 def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refused, name):
     (finished / "best_checkpoint.json").write_text(json.dumps({"checkpoint": name}))
     message = assert_refused(lambda: classify_only(do_eval=True, eval_checkpoint="best"), finished)
@@ -217,7 +188,9 @@ def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refu
 
 
 @pytest.mark.slow
-def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, finished, reviews, tmp_path):
+def test_classifier_of_other_labels_begins_with_a_head_of_its_own(
+    classify, finished, reviews, without_training, tmp_path
+):
     text = (reviews / "train.tsv").read_text()
     (reviews / "train.tsv").write_text(text + "99\t그저 그렇다\t2\n")
     result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other").finished()
@@ -270,10 +243,7 @@ def test_label_sets_are_learnt_decided_by_thresholds_and_predicted(classify, top
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"regression": True},
-            "--regression is for texts with one label each, and can't be used with --multi_label",
-        ),
+        ({"regression": True}, "--regression is for texts with one label each, and can't be used with --multi_label"),
         ({"class_weights": "balanced"}, "--class_weights is for texts with one label each"),
         ({"metrics": "accuracy"}, "--metrics=accuracy is not a metric of --multi_label: micro_f1, macro_f1"),
         ({"label_separator": ""}, "--label_separator must be characters without spaces"),

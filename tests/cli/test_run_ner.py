@@ -2,10 +2,9 @@
 
 import json
 import re
-import shutil
 
 import pytest
-from runs import metrics_without_rates, read_results
+from runs import metrics_without_rates, read_results, stopped_copy
 
 TRAIN = "서울에 간 김철수 씨가 웃었다\tLOC-B O PER-B PER-I O\n영화가 좋다\tO O\n부산에서 이영희가 왔다\tLOC-B PER-B O\n"
 
@@ -59,40 +58,14 @@ def test_mistake_costs_one_sentence(tag, assert_refused, tmp_path, changes, mess
 
 
 @pytest.mark.slow
-def test_repeated_command_changes_no_result(tag, run_script, tmp_path, contents):
-    again = {"do_train": True, "do_eval": True, "do_predict": True, "eval_every_steps": 1}
-    run, results = tmp_path / "run", ("best_checkpoint.json", "eval_results.json", "predictions.jsonl", "metrics.jsonl")
-    # The first of equals is best: a run that finds no entity tells whether that is remembered.
-    flags = {"learning_rate": 1e-6, "train_step": 4, **again}
-    first = tag(**flags).finished()
-    assert json.loads((run / "best_checkpoint.json").read_text())["step"] == 1
-    before = {name: contents(run)[name] for name in results}
-    lines = re.findall(r"^held-out at step .*", first.output, re.M)
-    assert len(lines) == 5 and lines[-1] == lines[0], "the best is evaluated in the end"
-    assert all(re.match(r"held-out at step \d: entity_f1 \d\.\d{4} ", line) for line in lines)
-    for _ in range(2):
-        repeated = tag(**flags)
-        assert {name: contents(run)[name] for name in results} == before
-        assert re.findall(r"^held-out at step .*", repeated.output, re.M) == lines[:1]
-    evaluated = run_script("run_ner.py", output_dir=run, do_eval=True, do_predict=True)
-    assert re.findall(r"^held-out at step .*", evaluated.output, re.M) == lines[:1]
-    assert {name: contents(run)[name] for name in results} == before
-
-
-@pytest.mark.slow
 def test_run_that_was_looked_at_while_it_stood_ends_as_one_that_was_not(tag, run_script, tmp_path):
-    flags = {"do_train": True, "do_eval": True, "eval_every_steps": 2, "train_step": 6, "early_stopping": 2}
-    flags["learning_rate"] = 1e-6
-    whole, looked_at = tmp_path / "whole", tmp_path / "looked_at"
-    assert tag(output_dir=whole, save_checkpoints_steps=1, **flags).code == 0
-    for step in range(4, 7):  # as if it had been stopped after its third step
-        for path in whole.glob(f"model.ckpt-{step}.*"):
-            path.unlink()
-    shutil.copytree(whole, looked_at)
-    for chosen in ("latest", "best"):
-        assert run_script("run_ner.py", output_dir=looked_at, do_eval=True, eval_checkpoint=chosen).code == 0
-    for run in (whole, looked_at):
-        assert tag(output_dir=run, **flags).code == 0
+    flags = {"do_train": True, "do_eval": True, "eval_every_steps": 2, "train_step": 4, "early_stopping": 2}
+    flags |= {"learning_rate": 1e-6, "save_checkpoints_steps": 1}
+    whole = tmp_path / "whole"
+    assert tag(output_dir=whole, **flags).code == 0
+    looked_at = stopped_copy(whole, tmp_path / "looked_at", 4)
+    assert run_script("run_ner.py", output_dir=looked_at, do_eval=True, eval_checkpoint="latest").code == 0
+    assert tag(output_dir=looked_at, **flags).code == 0
     assert metrics_without_rates(whole) == metrics_without_rates(looked_at)
     for name in ("best_checkpoint.json", "eval_results.json"):
         assert (looked_at / name).read_bytes() == (whole / name).read_bytes()

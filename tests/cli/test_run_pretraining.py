@@ -43,12 +43,10 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     for metric in METRICS:
         assert f"| {metric} | {float(f'{results[metric]:.6g}')} |" in card and f'"type": "{metric}"' in card
 
-    again = pretrain()
-    assert again.code == 0 and f"restored {run}/model.ckpt-4" in again.output
-    assert read_results(run) == results
-
-    evaluated = pretrain(do_train=False)
-    assert evaluated.code == 0 and evaluated.errors == ""
+    again = pretrain(save_checkpoints_steps=3).succeeded()
+    assert f"restored {run}/model.ckpt-4" in again.output
+    assert "\nalready trained to step 4 of 4; nothing to train\n" in again.output
+    assert "epochs" not in again.output and "trained 0 steps" not in again.output
     assert read_results(run) == results
 
     (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
@@ -86,6 +84,8 @@ def test_command_of_the_original_is_accepted(
         save_checkpoints_steps=5000,
     ).succeeded()
     assert "warning: no evaluation: no held-out shards" in result.output
+    unknown = f"warning: no manifest.json beside {shards}/train.tfrecord: its vocabulary can't be checked\n"
+    assert unknown in result.output
     (run,) = without_training
     assert type(run.optimizer).__name__ == "Lamb"
     assert ([phase.end_step for phase in run.phases], run.settings.save_checkpoints_steps) == ([125000], 5000)
@@ -96,33 +96,16 @@ def test_command_of_the_original_is_accepted(
     saved = variables_in(checkpoint)
     for name, weights in run.weights.items():
         np.testing.assert_array_equal(weights, saved[f"model/{name}"])
-
-
-@pytest.mark.slow
-def test_flagfile(run_script, flag_values, tmp_path, without_training):
-    lines = [f"--{name}={value}" for name, value in flag_values.items() if name != "do_eval"]
-    (tmp_path / "recipe.cfg").write_text("\n".join(["# takes no time", *lines, "--optimizer=adamw"]))
-    assert run_script("run_pretraining.py", flagfile=tmp_path / "recipe.cfg").code == 0
-    assert type(without_training[0].optimizer).__name__ == "AdamW"
+    refused = run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True)
+    assert refused.errors.startswith("error: --do_eval: no held-out shards")
 
 
 @pytest.mark.slow
 def test_seed_decides_the_weights(pretrain, tmp_path, without_training):
-    for run, seed in (("a", 1), ("b", 1), ("c", 2)):
-        pretrain(output_dir=tmp_path / run, random_seed=seed, do_eval=False)
-    first, same, other = (run.weights["encoder/pooler/kernel"] for run in without_training)
-    np.testing.assert_array_equal(first, same)
+    for seed in (1, 2):
+        pretrain(output_dir=tmp_path / str(seed), random_seed=seed, do_eval=False)
+    first, other = (run.weights["encoder/pooler/kernel"] for run in without_training)
     assert not np.array_equal(first, other)
-
-
-@pytest.mark.slow
-def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, without_training, assert_refused):
-    shards = build_shards(32, 5, held_out_fraction=0.0)
-    result = pretrain(input_file=shards / "train.tfrecord")
-    assert result.code == 0 and "warning: no evaluation: no held-out shards" in result.output
-    assert not (tmp_path / "run" / "eval_results.json").exists()
-    message = assert_refused(lambda: pretrain(input_file=shards / "train.tfrecord", do_train=False), tmp_path / "run")
-    assert message.startswith("--do_eval: no held-out shards")
 
 
 @pytest.mark.slow
@@ -131,7 +114,6 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
     [
         ({"input_file": None}, "--input_file is missing; see --help"),
         ({"input_file": "nowhere/*.tfrecord"}, "--input_file: no file matches nowhere/"),
-        ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
         ({"held_out_file": "nowhere.tfrecord"}, "--held_out_file: no file matches nowhere.tfrecord"),
         ({"init_checkpoint": "nowhere"}, "--init_checkpoint: no checkpoint at nowhere"),
         ({"do_train": False, "do_eval": False}, "nothing to do: pass --do_train or --do_eval"),
@@ -146,15 +128,10 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
             {"gradient_accumulation_steps": 3},
             r"--train_batch_size=4 must be a multiple of 3, the number of replicas \(1\) times --grad",
         ),
-        (
-            {"freeze": "decoder"},
-            "--freeze: no variable matches decoder; their names begin with encoder/",
-        ),
+        ({"freeze": "decoder"}, "--freeze: no variable matches decoder; their names begin with encoder/"),
         ({"freeze": "pooler("}, r"--freeze: pooler\( is not a regular expression \(missing \)"),
         ({"freeze": "encoder,_"}, "--freeze=encoder,_ leaves nothing to train"),
-        ({"ema_decay": 1.0}, "--ema_decay must be a number, at least 0 and below 1. Received: 1"),
         ({"profile_steps": "4,2"}, "--profile_steps=4,2 must be two steps, the first and the one to end before"),
-        ({"profile_steps": "2,end"}, "--profile_steps must be a list of numbers. Received: "),
         ({"do_train": False, "eval_checkpoint": "nowhere"}, "--eval_checkpoint: no checkpoint at nowhere"),
         (
             {"do_train": False, "eval_checkpoint": "best"},
@@ -230,40 +207,16 @@ def test_run_is_not_evaluated_with_a_checkpoint_of_another_vocabulary(
     assert message.startswith(f"the checkpoint beside {other}/tokenizer.json was trained with that tokenizer")
 
 
-@pytest.mark.parametrize("argument", ["--no_such_flag=1", "--train_batch_size=0", "--optimizer=sgd"])
-def test_unknown_flag_or_value_is_refused(run_script, flag_values, argument, tmp_path):
-    name, value = argument.removeprefix("--").split("=")
-    result = run_script("run_pretraining.py", **{**flag_values, name: value})
-    assert result.code == 1
-    assert name in result.errors and "Traceback" not in result.errors
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.slow
-def test_tpu_that_does_not_answer_is_given_up(make_process, flag_values, tmp_path):
+def test_tpu_that_does_not_answer_is_given_up(start_process, flag_values, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"grpc://127.0.0.1:{server.getsockname()[1]}"
-        flag_values.update(use_tpu=True, tpu_name=address, tpu_timeout=2)
-        with make_process("run_pretraining.py", **flag_values).start() as process:
+        flag_values.update(use_tpu=True, tpu_name=address, tpu_timeout=1)
+        with start_process("run_pretraining.py", **flag_values) as process:
             printed, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert printed == (
-        f"error: --use_tpu: the TPU '{address}' did not answer within --tpu_timeout=2 seconds; check --tpu_name, "
+        f"error: --use_tpu: the TPU '{address}' did not answer within --tpu_timeout=1 seconds; check --tpu_name, "
         "--tpu_zone and --gcp_project, or run without --use_tpu\n"
     )
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_two_replicas_end_with_the_same_results(pretrain, pretrained, tmp_path):
-    assert pretrain(num_cpu_replicas=2).code == 0
-    assert read_results(tmp_path / "run") == pytest.approx(read_results(pretrained), rel=1e-5)
-
-
-@pytest.mark.slow
-def test_keras_2_gives_the_same_results(make_process, pretrain, checkpoint, flag_values, tmp_path):
-    pytest.importorskip("tf_keras")
-    flag_values = {**flag_values, "output_dir": tmp_path / "keras2", "init_checkpoint": checkpoint}
-    make_process("run_pretraining.py", {"TF_USE_LEGACY_KERAS": "1"}, **flag_values).finish()
-    assert pretrain(init_checkpoint=checkpoint).code == 0
-    assert read_results(tmp_path / "keras2") == pytest.approx(read_results(tmp_path / "run"), rel=1e-5)

@@ -63,7 +63,7 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
     assert result.code == 1 and "--relation_heads is 2, and was 0" in result.errors
 
 
-def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, with_teacher, tmp_path):
+def test_student_of_logits_begins_as_its_teacher_and_fills_masks(pretrain, with_teacher, tmp_path):
     flags = {**with_teacher, "albert_config_file": None, "student_layers": "0", "distillation": "logits"}
     result = pretrain(**flags).succeeded()
     assert "beginning with layers 0 of " in result.output and "training from random weights" not in result.output
@@ -73,30 +73,25 @@ def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, wit
     assert results["loss"] == pytest.approx(sum(results[name] * factor for name, factor in losses.items()), rel=1e-6)
     assert results["logit_loss"] < 0.1 and results["agreement"] > 0.5  # it began as its teacher
     assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
-    result = classify(do_train=True, init_checkpoint=tmp_path / "run", output_dir=tmp_path / "classifier").succeeded()
 
 
-def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
-    pretrain, with_teacher, tiny_config, write_config, tmp_path
+def test_projection_is_saved_and_left_out_of_what_the_run_is_for(
+    pretrain, with_teacher, tiny_config, write_config, tmp_path, request
 ):
-    config = write_config(tiny_config.replace(hidden_size=8))
+    config, run = write_config(tiny_config.replace(hidden_size=8)), tmp_path / "run"
     flags = {**with_teacher, "albert_config_file": config, "distillation": "layers"}
-    whole, run = tmp_path / "whole", tmp_path / "run"
-    result = pretrain(**flags, output_dir=whole).succeeded()
-    assert read_results(whole).keys() == {"global_step", "loss", "attention_loss", "hidden_state_loss"}
-    assert "projection/kernel" in variables_in(whole / "model.ckpt-4")
-    assert not (whole / "projection").exists()
-    stopped_copy(whole, run, 4)
-    result = pretrain(**flags)
-    assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
-    assert_same_run(run, whole, 4)
+    pretrain(**flags, num_train_steps=2).succeeded()
+    assert read_results(run).keys() == {"global_step", "loss", "attention_loss", "hidden_state_loss"}
+    assert "projection/kernel" in variables_in(run / "model.ckpt-2")
+    assert not (run / "projection").exists()
     assert albert_tf.load(run).encode(["오늘은"]).shape == (1, 8)
     # Another run goes on with it; one that compares nothing leaves it.
-    begun = {"init_checkpoint": run, "output_dir": tmp_path / "begun", "num_train_steps": 1, "num_warmup_steps": 0}
+    request.getfixturevalue("without_training")
+    begun = {"init_checkpoint": run, "output_dir": tmp_path / "begun", "do_eval": False}
     assert "loaded 2 variables of the projection\n" in pretrain(**flags, **begun).output
     begun["output_dir"] = tmp_path / "other"
-    result = pretrain(objective="albert", albert_config_file=config, **begun)
-    assert (result.code, result.errors) == (0, "") and "the projection" not in result.output
+    result = pretrain(objective="albert", albert_config_file=config, **begun).succeeded()
+    assert "the projection" not in result.output
 
 
 @pytest.mark.parametrize(
@@ -107,10 +102,6 @@ def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
             "--teacher=nowhere: there is no such folder or checkpoint; name the folder of a model",
         ),
         ({"teacher": None}, "--objective=distil needs a teacher; name the folder of a model with --teacher"),
-        (
-            {"albert_config_file": None, "init_checkpoint": "nowhere"},
-            "--init_checkpoint=nowhere: there is no albert_config.json; name the folder of a model, or its",
-        ),
         ({"objective": None}, "--teacher has no meaning for --objective=albert; leave it out"),
         (
             {"student_layers": "0", "word_embeddings": "cooccurrence"},
@@ -135,11 +126,11 @@ def test_teacher_of_another_vocabulary_is_refused(pretrain, with_teacher, checkp
         (other / "tokenizer.json").unlink(missing_ok=True)  # as in folders of the original
 
 
-def test_teacher_whose_shared_block_is_applied_more_often_is_another_one(pretrain, with_teacher, checkpoint, tmp_path):
+def test_teacher_whose_shared_block_is_applied_more_often_is_another_one(
+    pretrain, with_teacher, trained, checkpoint, tmp_path
+):
     other = shutil.copytree(checkpoint, tmp_path / "other")
-    flags = {**with_teacher, "teacher": other}
-    assert pretrain(**flags).code == 0
     config = json.loads((other / "albert_config.json").read_text())
     (other / "albert_config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
-    result = pretrain(**flags)
+    result = pretrain(**{**with_teacher, "teacher": other}, output_dir=trained)
     assert result.code == 1 and "the content of teacher_config, which it learns from, is not what" in result.errors

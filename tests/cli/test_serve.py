@@ -1,7 +1,6 @@
 """serve as clients meet it: a process of its own, asked over HTTP; with a SavedModel, and without TensorFlow."""
 
 import concurrent.futures
-import functools
 import http.client
 import json
 import os
@@ -57,22 +56,26 @@ class Server:
         return self.process.returncode, rest, errors
 
 
-@pytest.fixture(scope="module", params=["saved_model", "litert"])
-def start(request, exported_classifier, export_classifier, tmp_path_factory):
+@pytest.fixture(scope="module")
+def start(exported_classifier, export_classifier, tmp_path_factory):
     """Starts servers of one model; LiteRT's in processes in which TensorFlow can't be imported."""
     pytest.importorskip("starlette", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
     pytest.importorskip("uvicorn", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
-    if request.param == "saved_model":
-        return functools.partial(Server, exported_classifier, None)
-    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
-    without = tmp_path_factory.mktemp("without_tensorflow")
-    (without / "tensorflow.py").write_text("raise ImportError('TensorFlow is not wanted here')")
-    return functools.partial(Server, export_classifier("litert"), {**os.environ, "PYTHONPATH": str(without)})
+
+    def run(model_format, **flags):
+        if model_format == "saved_model":
+            return Server(exported_classifier, None, **flags)
+        pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+        without = tmp_path_factory.mktemp("without_tensorflow")
+        (without / "tensorflow.py").write_text("raise ImportError('TensorFlow is not wanted here')")
+        return Server(export_classifier("litert"), {**os.environ, "PYTHONPATH": str(without)}, **flags)
+
+    return run
 
 
-@pytest.fixture(scope="module")
-def server(start):
-    running = start(max_request_bytes=100_000, max_characters=10_000)
+@pytest.fixture(scope="module", params=["saved_model", "litert"])
+def server(request, start):
+    running = start(request.param, max_request_bytes=100_000, max_characters=10_000)
     yield running
     running.process.kill()
     running.process.wait()
@@ -112,20 +115,8 @@ def test_flags_reach_the_server(server):
 
 
 @pytest.mark.slow
-def test_a_thousand_requests_lose_nothing(server, exported_classifier):
-    texts = [f"{number} 번째 글{' 좋다' * (number % 40)}" for number in range(1000)]
-    with concurrent.futures.ThreadPoolExecutor(16) as clients:
-        answers = list(clients.map(lambda text: server.predict(instances=[text]), texts))
-    assert {status for status, _ in answers} == {200}
-    found = [answer["predictions"][0]["probability"] for _, answer in answers]
-    assert found == pytest.approx(
-        [probability for _, probability in expected_rows(exported_classifier, texts)], abs=1e-5
-    )
-
-
-@pytest.mark.slow
 def test_stopped_under_load_it_counts_what_clients_saw(start):
-    running = start()
+    running = start("litert")
     body = json.dumps({"instances": TEXTS})
 
     def ask_until_told():
@@ -160,13 +151,14 @@ def test_stopped_under_load_it_counts_what_clients_saw(start):
 
 
 @pytest.mark.slow
-def test_taken_port_is_named(server, start):
-    (folder, _) = start.args
-    command = [sys.executable, "-m", "albert_tf", "serve", f"--model_dir={folder}", f"--port={server.port}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1
+def test_taken_port_is_named(run_script, exported_classifier):
+    pytest.importorskip("starlette", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
+    pytest.importorskip("uvicorn", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run_script("serve", model_dir=exported_classifier, port=port)
     reason = "(Address already in use); choose another port\n"
-    assert done.stderr == f"error: can't listen on --host=127.0.0.1 --port={server.port} {reason}"
+    assert (result.code, result.errors) == (1, f"error: can't listen on --host=127.0.0.1 --port={port} {reason}")
 
 
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):

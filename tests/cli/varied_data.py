@@ -3,13 +3,11 @@
 import csv
 import json
 
-import numpy as np
 from tables import save_splits
 
 from albert_tf.finetuning.datasets import DATASETS
 
 WORDS = ["오늘은", "비가", "오고", "내일은", "눈이", "온다고", "하니", "친구와", "집에서", "밥을", "먹고", "가자"]
-FORMS = ("naver_ner", "klue_ner", "conll")
 PARTS = {"train": 12, "dev": 5, "test": 3}
 
 
@@ -102,50 +100,13 @@ def write_choices(folder, parts=PARTS):
     return folder
 
 
-def write_race(folder):
-    """Writes articles of both levels as RACE has them, and returns the folder."""
-    for part, count in PARTS.items():
-        for level in ("middle", "high"):
-            (folder / part / level).mkdir(parents=True)
-            for number in range(count):
-                article = {
-                    "article": text_of(number),
-                    "questions": ["무엇을 _?"],
-                    "options": [WORDS[:4]],
-                    "answers": ["B"],
-                }
-                (folder / part / level / f"{number}.txt").write_text(json.dumps({**article, "id": f"{number}"}))
-    return folder
-
-
-def write_entity_vectors(folder):
-    """Writes vectors of entities whose names are words of the other texts, and returns the folder."""
-    folder.mkdir(parents=True)
-    (folder / "entities.txt").write_text("\n".join(WORDS) + "\n")
-    np.save(folder / "entity_vectors.npy", np.random.default_rng(0).normal(size=[len(WORDS), 4]).astype(np.float32))
-    return folder
-
-
-def write_entities(folder, form, parts=PARTS):
-    """Writes tagged sentences in one of the forms of run_ner.py, and returns the folder."""
+def write_entities(folder):
+    """Writes tagged sentences in the form of naver_ner, and returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for part, count in parts.items():
-        sentences = []
-        for number in range(count):
-            words = text_of(number).split()
-            tags = ["B-PS" if word == "친구와" else "B-LC" if word == "집에서" else "O" for word in words]
-            if form == "naver_ner":
-                sentences.append(f"{' '.join(words)}\t{' '.join(tags)}\n")
-                continue
-            if form == "klue_ner":
-                words, tags = (
-                    list("".join(words)),
-                    [tag for word, tag in zip(words, tags) for tag in _of_characters(word, tag)],
-                )
-            sentences.append("".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags)) + "\n")
-        (folder / f"{part}.tsv").write_text("".join(sentences))
+    for part, count in PARTS.items():
+        lines = []
+        for text in map(text_of, range(count)):
+            tags = [{"친구와": "B-PS", "집에서": "B-LC"}.get(word, "O") for word in text.split()]
+            lines.append(f"{text}\t{' '.join(tags)}\n")
+        (folder / f"{part}.tsv").write_text("".join(lines))
     return folder
-
-
-def _of_characters(word, tag):
-    return [tag, *[tag.replace("B-", "I-")] * (len(word) - 1)]

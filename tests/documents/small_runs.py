@@ -61,9 +61,9 @@ def _corpus_and_reviews(folder):
     shutil.copytree(ROOT / "configs", folder / "configs")
     path = folder / "configs" / "albert_ko_small.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(
-        json.dumps({**config, "vocab_size": 3000, "num_hidden_layers": 1, "num_hidden_groups": 1}), encoding="utf-8"
-    )
+    sizes = {"hidden_size": 32, "embedding_size": 16, "intermediate_size": 32}
+    small = {**config, **sizes, "vocab_size": 3000, "num_hidden_layers": 1, "num_hidden_groups": 1}
+    path.write_text(json.dumps(small), encoding="utf-8")
     return {}
 
 

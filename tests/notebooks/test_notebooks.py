@@ -41,12 +41,8 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_all_twice(path):
-    """Runs every cell of a notebook, and then all of them again in the same kernel, from its folder.
-
-    Returns:
-        The notebook with the outputs of the first time, and with those of the second.
-    """
+def run_all(path, count):
+    """Runs every cell of a notebook so many times in one kernel; returns it with the outputs of each time."""
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
     set_up = next(number for number, cell in enumerate(notebook.cells) if cell.cell_type == "code")
@@ -54,7 +50,7 @@ def run_all_twice(path):
     client = nbclient.NotebookClient(notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources=resources)
     runs = []
     with client.setup_kernel():
-        for _ in range(2):
+        for _ in range(count):
             for number, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, number)
             runs.append(copy.deepcopy(notebook))
@@ -109,13 +105,13 @@ def test_all_begin_with_the_same_set_up():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_top_to_bottom_and_again(path, checkout):
-    first, second = run_all_twice(checkout / "notebooks" / path.name)
+    first, *again = run_all(checkout / "notebooks" / path.name, 2 if path.stem in TRAINED else 1)
     # Everything that a notebook writes is in one folder of the checkout, and the samples stay as they are.
     written = {name for name in os.listdir(checkout) if not (checkout / name).is_symlink()}
     assert written <= {"notebooks", "notebook_output"}
-    for notebook in (first, second):
+    for notebook in (first, *again):
         assert [output for output in outputs_of(notebook) if "text/html" in output.get("data", {})]
     # What was trained the first time is not trained again.
     trained = re.findall("^steps 0 to", said_in(first), re.MULTILINE)
     assert len(trained) == TRAINED.get(path.stem, 0) and NOTHING_TO_TRAIN not in said_in(first)
-    assert said_in(second).count(NOTHING_TO_TRAIN) == len(trained)
+    assert all(said_in(second).count(NOTHING_TO_TRAIN) == len(trained) for second in again)
