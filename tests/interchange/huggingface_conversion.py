@@ -1,5 +1,6 @@
 """Conversions to and from transformers that tests make, and tiny models of both families."""
 
+import base64
 import json
 
 import numpy as np
@@ -39,6 +40,20 @@ def randomized(model):
     return model.eval()
 
 
+def torch_inputs(inputs):
+    """Returns inputs of ours as theirs."""
+    import torch
+
+    names = {"input_ids": "input_ids", "input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+    return {names[name]: torch.tensor(np.asarray(value)).long() for name, value in inputs.items()}
+
+
+def relative_difference(ours, theirs):
+    """Returns how far arrays, or tensors of TensorFlow and of torch, are from one another, relative to their norm."""
+    theirs = theirs.detach().numpy() if hasattr(theirs, "detach") else theirs
+    return np.linalg.norm(np.asarray(ours) - theirs) / np.linalg.norm(theirs)
+
+
 def assert_goes_back(theirs, folder, config_keys, **options):
     """Converts a model of theirs to ours and back, where nothing of it but other values of its config may change."""
     theirs.save_pretrained(folder / "theirs")
@@ -70,3 +85,38 @@ def write_word_pieces(folder, pieces):
     (folder / "vocab.txt").write_text("\n".join(pieces))
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+
+
+def unigram_json(model, pieces, added, steps, pre_tokenizer, pair):
+    """Returns the tokenizer.json of a fast tokenizer of unigrams, as version 4 of transformers writes it.
+
+    Args:
+        model: The SentencePiece model, whose table normalises.
+        pieces: The pieces with their scores.
+        added: The special tokens' ids by their content, and what else is said of each.
+        steps: The steps of normalisation before the table, and those after it.
+        pre_tokenizer: As it is written.
+        pair: How two texts are put together: names of special tokens, and "A0" or "B1" for a text and its segment.
+    """
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    table = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.normalizer).decode()}
+    parts = [
+        {"Sequence": {"id": name[0], "type_id": int(name[1])}}
+        if name[1:].isdigit()
+        else {"SpecialToken": {"id": name, "type_id": 0}}
+        for name in pair
+    ]
+    special = {name: {"id": name, "ids": [added[name][0]], "tokens": [name]} for name in pair if name in added}
+    processor = {"type": "TemplateProcessing", "single": parts[:3], "pair": parts, "special_tokens": special}
+    before, after = steps
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": number, "content": name, **token, **more} for name, (number, more) in added.items()],
+        "normalizer": {"type": "Sequence", "normalizers": [*before, table, *after]},
+        "pre_tokenizer": dict(pre_tokenizer),
+        "post_processor": processor,
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces, "byte_fallback": False},
+    }

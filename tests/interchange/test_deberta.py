@@ -1,6 +1,5 @@
 """DeBERTa-v2 and v3 of transformers: the same numbers in all classes, bit-equal round trips, and what is refused."""
 
-import base64
 import json
 import pathlib
 import re
@@ -11,10 +10,19 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from hostile_texts import draw_texts
-from huggingface_conversion import assert_goes_back, edit_config, randomized, to_ours, to_theirs, write_word_pieces
+from huggingface_conversion import (
+    METASPACE,
+    assert_goes_back,
+    edit_config,
+    randomized,
+    to_ours,
+    to_theirs,
+    torch_inputs,
+    unigram_json,
+    write_word_pieces,
+)
 from random_models import assert_same_variables, config_in, write_ours
 from sentencepiece_training import train_model
-from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf import modeling
@@ -102,21 +110,13 @@ def make_inputs(length, num_segments, task=None):
     return {key: value.astype(np.int32) for key, value in values.items()}
 
 
-def run_theirs(theirs, inputs):
-    import torch
-
-    names = {"input_ids": "input_ids", "input_mask": "attention_mask", "segment_ids": "token_type_ids"}
-    with torch.no_grad():
-        return theirs(**{names[key]: torch.tensor(value).long() for key, value in inputs.items()})
-
-
 def assert_same_outputs(theirs, folder, class_name, length):
     """Compares what a model of theirs computes with what the folder of ours does, where there are pieces."""
     task, ours, our_name, their_name = CLASSES[class_name]
     inputs = make_inputs(length, theirs.config.type_vocab_size, task)
     model = ours.from_pretrained(folder, verbose=False)
     found = model({key: tf.constant(value) for key, value in inputs.items()})[our_name].numpy()
-    expected = run_theirs(theirs, inputs)[their_name].numpy()
+    expected = theirs(**torch_inputs(inputs))[their_name].detach().numpy()
     is_read = inputs["input_mask"] > 0 if found.shape[1] == length and task != "race" else np.ones(found.shape, bool)
     scale = max(1.0, np.abs(expected).max())
     np.testing.assert_allclose(found[is_read] / scale, expected[is_read] / scale, rtol=1e-5, atol=1e-5)
@@ -126,17 +126,8 @@ def assert_same_outputs(theirs, folder, class_name, length):
 def test_encoder_and_head_compute_the_same_and_go_out_again_with_the_same_bits(transformers, tmp_path, name):
     theirs = their_model(transformers, **SHAPES[name])
     assert_goes_back(theirs, tmp_path, KEYS)
-    for length in (1, 7, 23):
+    for length in (1, 23):
         assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", length)
-
-
-def test_comparison_sees_how_distances_are_told_apart(transformers, tmp_path):
-    theirs = their_model(transformers, **VERSION_3)
-    theirs.save_pretrained(tmp_path / "theirs")
-    edit_config(tmp_path / "theirs", max_relative_positions=12)
-    to_ours(tmp_path / "theirs", tmp_path / "ours")
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        assert_same_outputs(theirs, tmp_path / "ours", "ForMaskedLM", 23)
 
 
 @pytest.mark.parametrize("class_name", [name for name in CLASSES if name != "ForMaskedLM"])
@@ -165,8 +156,8 @@ def test_head_of_masked_lm_is_read_in_its_other_spelling_and_written_in_the_firs
     to_theirs(tmp_path / "ours", tmp_path / "back")
     again, report = transformers.DebertaV2ForMaskedLM.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert again.legacy and not report["missing_keys"] and not report["unexpected_keys"]
-    inputs = make_inputs(9, 0)
-    assert (run_theirs(again, inputs).logits == run_theirs(theirs, inputs).logits).all()
+    inputs = torch_inputs(make_inputs(9, 0))
+    assert (again(**inputs).logits == theirs(**inputs).logits).all()
 
     shutil.copytree(tmp_path / "theirs", tmp_path / "both")
     found = read_safetensors(str(tmp_path / "theirs" / "model.safetensors"))
@@ -190,69 +181,25 @@ def test_discriminator_of_version_3_is_an_encoder_whose_head_of_replaced_tokens_
     assert_same_outputs(theirs, tmp_path / "ours", "Model", 7)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_is_not_ours_is_one_sentence(transformers, tmp_path):
+    their_model(transformers, **VERSION_3).save_pretrained(tmp_path / "theirs")
+    config = (tmp_path / "theirs" / "config.json").read_text()
+    for changes, message in (
         ({"conv_kernel_size": 3}, "conv_kernel_size=3 is not supported: models of albert_tf compute only conv_kernel"),
-        (
-            {"embedding_size": 16},
-            "embedding_size=16 can't be converted: in models of model_type=deberta-v2 that albert",
-        ),
-        ({"pooler_hidden_size": 16}, "pooler_hidden_size=16 can't be converted"),
+        ({"embedding_size": 16}, "embedding_size=16 can't be converted: in models of model_type=deberta-v2 that"),
         ({"attention_head_size": 16}, "attention_head_size=16 can't be converted: .* it is 8, as hidden_size and num_"),
         ({"pooler_hidden_act": "silu"}, "pooler_hidden_act=silu can't be converted; gelu, tanh, relu can"),
         ({"pos_att_type": ["p2p"]}, r"pos_att_type=\['p2p'\] and relative_attention=True can't be converted"),
-        ({"pos_att_type": 3}, "pos_att_type=3 and relative_attention=True can't be converted"),
         ({"relative_attention": False}, "relative_attention=False can't be converted; true with p2c or c2p or both"),
-        ({"pos_att_type": None}, "pos_att_type=None and relative_attention=True can't be converted"),
         ({"position_buckets": 5}, "config.json: position_buckets must be even"),
-        ({"position_buckets": "6"}, "config.json: position_buckets must be a whole number"),
         ({"norm_rel_ebd": 1}, "config.json: norm_rel_ebd must be a string"),
         ({"share_att_key": False}, "the variable .*pos_query_proj.* is missing"),
-        ({"num_hidden_layers": 2}, "is not part of the encoder that the config beside it describes"),
-        ({"is_decoder": True}, "is_decoder=True is not supported"),
-    ],
-)
-def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, message):
-    their_model(transformers, **VERSION_3).save_pretrained(tmp_path / "theirs")
-    edit_config(tmp_path / "theirs", **changes)
-    with pytest.raises(InputError, match=message) as error:
-        to_ours(tmp_path / "theirs", tmp_path / "ours")
-    assert "\n" not in str(error.value) and not (tmp_path / "ours").exists()
-
-
-OURS = {
-    "embedding_size": 16,
-    "hidden_act": "gelu_erf",
-    "sharing": "none",
-    "model_type": "deberta-v2",
-    "pooler": False,
-    "classification_head": "dense_gelu",
-    "relative_attention": "p2c|c2p",
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"sharing": "all"},
-            "can't express sharing=all of a model of model_type=deberta-v2: its models have sharing=n",
-        ),
-        ({"pooler": True}, "can't express pooler=True of a model of model_type=deberta-v2"),
-        (
-            {"classification_head": "pooled"},
-            "can't express classification_head=pooled of .* classification_head=dense_g",
-        ),
-        ({"embedding_size": 8}, "can't express embedding_size=8"),
-        ({"norm_position": "pre"}, "can't express norm_position=pre"),
-        ({"model_type": "electra"}, r"can't express relative_attention=p2c\|c2p of a model of model_type=electra"),
-    ],
-)
-def test_models_that_the_library_lacks_are_refused(tmp_path, changes, message):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(**{**OURS, **changes}))
-    with pytest.raises(InputError, match=message):
-        to_theirs(folder, tmp_path / "theirs")
+    ):
+        edit_config(tmp_path / "theirs", **changes)
+        with pytest.raises(InputError, match=message) as error:
+            to_ours(tmp_path / "theirs", tmp_path / "ours")
+        assert "\n" not in str(error.value) and not (tmp_path / "ours").exists()
+        (tmp_path / "theirs" / "config.json").write_text(config)
 
 
 def test_config_for_new_models_is_of_the_family(tmp_path):
@@ -288,10 +235,23 @@ def test_folder_with_word_pieces_answers_as_the_library(transformers, tmp_path, 
         np.testing.assert_allclose(model.encode([text], pooling="mean")[0], mean, rtol=1e-5, atol=1e-5)
 
 
-def of_sentencepiece(lines, **options):
-    names = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
-    ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "control_symbols": "", "user_defined_symbols": ""}
-    return train_model(lines, 2500, **{**ids, **names, "normalization_rule_name": "nmt_nfkc", **options})
+IDS = {
+    "pad_id": 0,
+    "bos_id": 1,
+    "eos_id": 2,
+    "unk_id": 3,
+    "control_symbols": "",
+    "user_defined_symbols": "",
+    "pad_piece": "[PAD]",
+    "bos_piece": "[CLS]",
+    "eos_piece": "[SEP]",
+    "unk_piece": "[UNK]",
+}
+
+
+@pytest.fixture(scope="module")
+def content(sample_lines):
+    return train_model(sample_lines, 2500, **IDS, normalization_rule_name="nmt_nfkc")
 
 
 def sentencepiece_ids(content, texts):
@@ -307,47 +267,20 @@ def sentencepiece_ids(content, texts):
 
 
 def tokenizer_json(content):
-    """Returns the tokenizer.json of transformers' fast tokenizer, as its version 4 writes it."""
     model = SentencePieceModel.from_bytes(content)
-    token = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
-    special = enumerate(("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"))
-    cls, sep, last = (
-        {"SpecialToken": {"id": name, "type_id": n}} for name, n in (("[CLS]", 0), ("[SEP]", 0), ("[SEP]", 1))
+    added = {name: (number, {}) for number, name in enumerate(("[PAD]", "[CLS]", "[SEP]"))}
+    added |= {"[UNK]": (3, {"normalized": True}), "[MASK]": (len(model.pieces), {})}
+    return unigram_json(
+        model,
+        [[piece.text, piece.score] for piece in model.pieces],
+        added,
+        (
+            [{"type": "Strip", "strip_left": True, "strip_right": True}],
+            [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}],
+        ),
+        {"type": "Sequence", "pretokenizers": [METASPACE]},
+        ("[CLS]", "A0", "[SEP]", "B1", "[SEP]"),
     )
-    first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
-    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    return {
-        "version": "1.0",
-        "added_tokens": [
-            {
-                "id": len(model.pieces) if name == "[MASK]" else number,
-                "content": name,
-                **token,
-                "normalized": name == "[UNK]",
-            }
-            for number, name in special
-        ],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Strip", "strip_left": True, "strip_right": True},
-                {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.normalizer).decode()},
-                {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
-            ],
-        },
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [metaspace]},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, first, sep],
-            "pair": [cls, first, sep, second, last],
-        },
-        "model": {"type": "Unigram", "unk_id": 3, "vocab": [[piece.text, piece.score] for piece in model.pieces]},
-    }
-
-
-@pytest.fixture(scope="module")
-def content(sample_lines):
-    return of_sentencepiece(sample_lines)
 
 
 def write_tokenizer(folder, content, files, **changes):
@@ -361,7 +294,7 @@ def write_tokenizer(folder, content, files, **changes):
         (folder / "tokenizer.json").write_text(json.dumps({**tokenizer_json(content), **changes}))
 
 
-@pytest.mark.parametrize("files", ["model", "json", "model json"])
+@pytest.mark.parametrize("files", ["model", "json"])
 def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(
     transformers, tmp_path, sample_lines, content, files
 ):
@@ -370,7 +303,7 @@ def test_sentencepiece_model_gives_the_ids_that_the_library_had_in_python(
     sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
     assert "tokenizer: SentencePiece with form=deberta" in sentences
     assert not [sentence for sentence in sentences if "unknown" in sentence]
-    tokenizer, texts = load_tokenizer(tmp_path / "ours"), [*draw_texts(2000), *sample_lines[:200]]
+    tokenizer, texts = load_tokenizer(tmp_path / "ours"), [*draw_texts(500), *sample_lines[:200]]
     scores = [piece.score for piece in tokenizer.model.pieces]
     for text, found, ids in zip(texts, tokenizer.encode_ids(texts).to_list(), sentencepiece_ids(content, texts)):
         # Of two ways to cut a text that are as probable, versions of SentencePiece take either.
@@ -401,16 +334,14 @@ def test_tokenizer_json_that_does_other_things_is_refused_and_a_flag_names_the_m
     assert find_tokenizer(str(tmp_path), named, 2510, HUGGINGFACE).tokenizer.form == "deberta"
 
 
-@pytest.mark.parametrize(
-    ("settings", "options", "message"),
-    [
-        ({"split_by_punct": True}, {}, "split_by_punct=True gives other ids than albert_tf's tokenizer"),
-        ({"do_lower_case": True}, {}, "do_lower_case=True gives other ids"),
-        ({}, {"unk_piece": "<unk>"}, "spm.model calls the unknown piece '<unk>'; in DeBERTa's models it is \\[UNK\\]"),
-    ],
-)
-def test_sentencepiece_models_with_other_ids_are_refused_by_name(tmp_path, sample_lines, settings, options, message):
-    (tmp_path / "spm.model").write_bytes(of_sentencepiece(sample_lines, **options))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    found = find_tokenizer(str(tmp_path), ReadOptions(), 2510, HUGGINGFACE)
-    assert found.tokenizer is None and re.search(message, found.notes[0])
+def test_sentencepiece_models_with_other_ids_are_refused_by_name(tmp_path, sample_lines, content):
+    of_another = train_model(sample_lines[:500], 1000, **{**IDS, "unk_piece": "<unk>"})
+    for model, settings, message in (
+        (content, {"split_by_punct": True}, "split_by_punct=True gives other ids than albert_tf's tokenizer"),
+        (content, {"do_lower_case": True}, "do_lower_case=True gives other ids"),
+        (of_another, {}, "spm.model calls the unknown piece '<unk>'; in DeBERTa's models it is \\[UNK\\]"),
+    ):
+        (tmp_path / "spm.model").write_bytes(model)
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+        found = find_tokenizer(str(tmp_path), ReadOptions(), 2510, HUGGINGFACE)
+        assert found.tokenizer is None and re.search(message, found.notes[0])

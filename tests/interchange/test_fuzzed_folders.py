@@ -21,7 +21,7 @@ from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-COUNT = int(os.environ.get("ALBERT_TF_DAMAGED_FOLDERS", 1500))
+COUNT = int(os.environ.get("ALBERT_TF_DAMAGED_FOLDERS", 300))
 
 # What a value in a JSON file may turn into.
 NASTY = [
@@ -160,9 +160,9 @@ def test_damaged_folders_of_other_formats_cost_no_more_than_a_sentence(tmp_path,
     convert_checkpoint("albert_tf", name, folder, str(tmp_path / "theirs"))
     files = {path.name: path.read_bytes() for path in (tmp_path / "theirs").iterdir()}
     results = collections.Counter()
-    for _ in range(300):
+    for _ in range(100):
         name = draw.choice([*files, *[name for name in files if "config" in name] * 2])
         (tmp_path / "theirs" / name).write_bytes(mutate_file(name, files[name], draw))
         results[read_whole(module, tmp_path / "theirs")] += 1
         (tmp_path / "theirs" / name).write_bytes(files[name])
-    assert results["refused"] > 60 and results["read"] > 10
+    assert results["refused"] > 20 and results["read"] > 3

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from random_models import config_in, random_inputs, read_variables, write_ours
+from huggingface_conversion import relative_difference, torch_inputs
+from random_models import config_in, random_inputs, read_variables
 from test_google_tf1 import bert_layers, read_tf1, with_slots, write_tf1
-from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
@@ -90,9 +90,7 @@ def their_outputs(transformers, config, values, prefix):
     assert all(key.startswith("generator") for key in report.missing_keys)
     assert prefix == "electra" or report.missing_keys in ([], ["generator_lm_head.weight"])
     model.tie_weights()
-    names = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
-    inputs = {theirs: torch.tensor(random_inputs()[ours].numpy()).long() for theirs, ours in names.items()}
-    found = model.double()(**inputs, output_hidden_states=True)
+    found = model.double()(**torch_inputs(random_inputs()), output_hidden_states=True)
     return found.hidden_states[-1].detach().numpy(), found.logits.detach().numpy()
 
 
@@ -109,7 +107,7 @@ def their_name(name, prefix):
 def difference(ours, theirs):
     """Returns how far outputs are from theirs where there are pieces, relative to their norm."""
     kept = random_inputs()["input_mask"].numpy().astype(bool)
-    return np.linalg.norm((ours.numpy() - theirs)[kept]) / np.linalg.norm(theirs[kept])
+    return relative_difference(ours.numpy()[kept], theirs[kept])
 
 
 def outputs_of(folder):
@@ -118,9 +116,7 @@ def outputs_of(folder):
     return AlbertForPreTraining.from_pretrained(folder, verbose=False)({**inputs, "masked_lm_positions": positions})
 
 
-@pytest.mark.parametrize(
-    ("config", "prefix"), [(CONFIG, "electra"), (GENERATOR_CONFIG, "generator"), (EQUAL_CONFIG, "generator")]
-)
+@pytest.mark.parametrize(("config", "prefix"), [(CONFIG, "electra"), (GENERATOR_CONFIG, "generator")])
 def test_each_network_computes_what_it_does_in_transformers(transformers, tmp_path, config, prefix):
     generator = GENERATOR_CONFIG if prefix == "electra" else config
     values = write(tmp_path / "google", config, with_slots(variables(generator)))
@@ -136,17 +132,6 @@ def test_each_network_computes_what_it_does_in_transformers(transformers, tmp_pa
         at_random = "not in it, and so initialized at random where it is needed: masked_lm_head"
         assert any(at_random in each for each in sentences)
     assert "left, because only training needs them: 164 of the optimizer (adam_m, adam_v), global_step" in sentences
-
-
-@pytest.mark.slow
-def test_comparison_sees_another_network_and_another_gelu(transformers, tmp_path):
-    values = write(tmp_path / "google", EQUAL_CONFIG, variables(EQUAL_CONFIG))
-    convert(tmp_path / "google", tmp_path / "generator")
-    states, _ = their_outputs(transformers, EQUAL_CONFIG, values, "electra")
-    assert difference(outputs_of(tmp_path / "generator")["sequence_output"], states) > 0.1
-    write(tmp_path / "google", {**CONFIG, "hidden_act": "gelu_new"}, variables(EQUAL_CONFIG))
-    convert(tmp_path / "google", tmp_path / "tanh")
-    assert difference(outputs_of(tmp_path / "tanh")["sequence_output"], states) > 1e-5
 
 
 def test_config_decides_which_network_is_read_and_the_other_is_left(tmp_path):
@@ -194,8 +179,6 @@ def test_config_decides_which_network_is_read_and_the_other_is_left(tmp_path):
             r"hidden_size=4 is not that of the discriminator, for which .*config\.json asks without architectures="
             r"ElectraForMaskedLM: in .* the discriminator has \[16\] and the generator has \[4\]; name",
         ),
-        ({**CONFIG, "intermediate_size": 25}, r"intermediate/dense/kernel has shape \[16, 24\], and by the config"),
-        ({**CONFIG, "num_hidden_layers": 3}, r"the variable electra/encoder/layer_2/.* is missing"),
         ({**CONFIG, "num_hidden_layers": 1}, r"electra/encoder/layer_1/.* is not part of the encoder"),
         ({**CONFIG, "model_type": "bert"}, r"model_type=bert, and .* is of ELECTRA; name the config of that"),
         ({**CONFIG, "hidden_act": "swish"}, r"hidden_act=swish can't be converted; gelu"),
@@ -249,21 +232,3 @@ def test_it_goes_back_with_the_same_bits(tmp_path, config):
         np.testing.assert_array_equal(value, values[name], err_msg=name)
     convert(tmp_path / "back", tmp_path / "again")
     assert config_in(tmp_path / "again") == config_in(tmp_path / "ours")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"hidden_act": "gelu"}, "can't express hidden_act=gelu of model_type=electra, whose code has gelu_erf"),
-        ({"layer_norm_eps": 1e-5}, "can't express layer_norm_eps=1e-05"),
-        ({"pooler": True}, "can't express pooler=True of a model of model_type=electra"),
-        ({"sharing": "all"}, "can't express sharing=all of a model of model_type=electra"),
-        ({"inner_group_num": 2}, "can't express inner_group_num=2 of a model of model_type=electra"),
-    ],
-)
-def test_what_its_code_does_not_compute_is_refused(tmp_path, changes, message):
-    config = {"model_type": "electra", "sharing": "none", "pooler": False, "classification_head": "dense_gelu"}
-    config = tiny_config(num_hidden_layers=2, **{**config, "hidden_act": "gelu_erf", **changes})
-    folder, _ = write_ours(tmp_path / "ours", config)
-    with pytest.raises(InputError, match=message):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"))

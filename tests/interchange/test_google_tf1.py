@@ -2,12 +2,12 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from random_models import CONFIGS, assert_same_variables, config_in, read_variables, write_ours
-from tiny_config import tiny_config
 
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
@@ -77,7 +77,6 @@ PRE_TRAINING_ONLY = ("cls/predictions", "cls/seq_relationship")
 # The variables of each head, and our names of some that could be confused.
 HEADS = {
     "classify": {"output_weights": [3, H], "output_bias": [3]},
-    "race": {"output_weights": [1, H], "output_bias": [1]},
     "squad": {"cls/squad/output_weights": [2, H], "cls/squad/output_bias": [2]},
     "squad_v2": {
         "start_logits/dense/kernel": [H, 1],
@@ -163,9 +162,27 @@ def convert(folder, target, **options):
     return convert_checkpoint("google", "albert_tf", str(folder), str(target), ReadOptions(**options))
 
 
-def test_released_checkpoint_is_read_without_its_optimizer(tmp_path):
-    values = write_tf1(tmp_path / "google", with_slots(ALBERT_VARIABLES))
-    sentences = convert(tmp_path / "google", tmp_path / "ours")
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """The folder of a released checkpoint, and its values."""
+    folder = tmp_path_factory.mktemp("released")
+    return folder, write_tf1(folder, with_slots(ALBERT_VARIABLES))
+
+
+@pytest.fixture
+def with_config(released, tmp_path):
+    """Copies the released folder with another config."""
+
+    def copy(**changes):
+        shutil.copytree(released[0], tmp_path / "google")
+        (tmp_path / "google" / "albert_config.json").write_text(json.dumps({**ALBERT_CONFIG, **changes}))
+
+    return copy
+
+
+def test_released_checkpoint_is_read_without_its_optimizer(released, tmp_path):
+    folder, values = released
+    sentences = convert(folder, tmp_path / "ours")
     assert "left, because only training needs them: 64 of the optimizer (adam_m, adam_v), global_step" in sentences
     ours = read_variables(tmp_path / "ours")
     assert len(ours) == len(ALBERT_VARIABLES)
@@ -186,7 +203,7 @@ def test_released_checkpoint_is_read_without_its_optimizer(tmp_path):
     assert model.config.hidden_act == "gelu" and model.config.hidden_dropout_prob == 0.1
 
 
-@pytest.mark.parametrize("task", [None, *HEADS])
+@pytest.mark.parametrize("task", [None, "classify", "squad", "squad_v2"])
 def test_every_head_comes_back_bit_by_bit(tmp_path, task):
     shapes = ALBERT_VARIABLES
     if task:
@@ -207,8 +224,9 @@ def test_every_head_comes_back_bit_by_bit(tmp_path, task):
 
 def test_tf_hub_prefix_is_no_part_of_the_names(tmp_path):
     shapes = {f"module/{name}": shape for name, shape in ALBERT_VARIABLES.items() if "seq_relationship" not in name}
-    values = write_tf1(tmp_path / "google", shapes)
+    values = write_tf1(tmp_path / "google", {**shapes, "module/cls/other/kernel": [3]})
     sentences = convert(tmp_path / "google", tmp_path / "ours")
+    assert "left, because it is no part of the model: cls/other/kernel" in sentences
     assert "not in it, and so initialized at random where it is needed: sentence_order_head" in sentences
     ours = read_variables(tmp_path / "ours")
     np.testing.assert_array_equal(
@@ -216,8 +234,8 @@ def test_tf_hub_prefix_is_no_part_of_the_names(tmp_path):
     )
 
 
-def test_chinese_release_has_relu_and_a_wordpiece_vocabulary(tmp_path):
-    write_tf1(tmp_path / "google", ALBERT_VARIABLES, {**ALBERT_CONFIG, "hidden_act": "relu", "layers_to_keep": []})
+def test_chinese_release_has_relu_and_a_wordpiece_vocabulary(with_config, tmp_path):
+    with_config(hidden_act="relu", layers_to_keep=[])
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"一二三四五六七八九十abcdefghijklmn", "##a"]
     (tmp_path / "google" / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
     convert(tmp_path / "google", tmp_path / "ours")
@@ -226,9 +244,9 @@ def test_chinese_release_has_relu_and_a_wordpiece_vocabulary(tmp_path):
     assert settings["lower_case"] and settings["strip_accents"]
 
 
-@pytest.mark.parametrize("name", ["bert_config.json", "albert_config.json"])
-def test_bert_is_a_model_that_shares_nothing(tmp_path, name):
-    values = write_tf1(tmp_path / "google", with_slots(bert_variables()), BERT_CONFIG, "bert_model.ckpt", name)
+def test_bert_is_a_model_that_shares_nothing(tmp_path):
+    names = "bert_model.ckpt", "bert_config.json"
+    values = write_tf1(tmp_path / "google", with_slots(bert_variables()), BERT_CONFIG, *names)
     convert(tmp_path / "google" / "bert_model.ckpt", tmp_path / "ours")
     config = config_in(tmp_path / "ours")
     assert (config.sharing, config.embedding_size) == ("none", H)
@@ -243,7 +261,7 @@ def test_bert_is_a_model_that_shares_nothing(tmp_path, name):
         np.testing.assert_array_equal(value, values[key], err_msg=key)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ["two groups of two", "as wide as its layers", "narrow, nothing shared"])
 def test_our_models_come_back_bit_by_bit(tmp_path, name):
     folder, model = write_ours(tmp_path / "ours", CONFIGS[name])
     convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"))
@@ -256,46 +274,18 @@ def test_our_models_come_back_bit_by_bit(tmp_path, name):
         assert back == CONFIGS[name]
 
 
-def test_fields_that_the_original_does_not_know_come_back(tmp_path):
-    config = tiny_config(position_initializer="sinusoidal", classifier_pooling="mean", classifier_dropout_prob=0.2)
-    folder, _ = write_ours(tmp_path / "ours", config)
-    convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"))
-    convert(tmp_path / "google", tmp_path / "back")
-    assert config_in(tmp_path / "back") == config
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({f"{GROUP}/LayerNorm/beta": None}, f"the variable {GROUP}/LayerNorm/beta is missing"),
-        ({"cls/predictions/output_bias": None}, "the variable cls/predictions/output_bias is missing"),
-        ({"bert/pooler/dense/bias": [7]}, r"bert/pooler/dense/bias has shape \[7\], and .* it should have \[16\]"),
-        (
-            {"bert/encoder/transformer/group_1/inner_group_0/LayerNorm/beta": [H]},
-            "bert/encoder/transformer/group_1/inner_group_0/LayerNorm/beta is not part of the encoder",
-        ),
-    ],
-)
-def test_missing_misshapen_and_surplus_variables_of_the_encoder_are_named(tmp_path, change, message):
-    shapes = {name: shape for name, shape in {**ALBERT_VARIABLES, **change}.items() if shape is not None}
-    write_tf1(tmp_path / "google", shapes)
-    with pytest.raises(InputError, match=message):
+def test_variable_that_is_missing_is_named(tmp_path):
+    name = f"{GROUP}/LayerNorm/beta"
+    write_tf1(tmp_path / "google", {key: shape for key, shape in ALBERT_VARIABLES.items() if key != name})
+    with pytest.raises(InputError, match=f"the variable {name} is missing"):
         convert(tmp_path / "google", tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
-
-
-def test_variable_that_is_no_part_of_the_model_is_left_and_named(tmp_path):
-    write_tf1(tmp_path / "google", {**ALBERT_VARIABLES, "cls/other/kernel": [3]})
-    sentences = convert(tmp_path / "google", tmp_path / "ours")
-    assert "left, because it is no part of the model: cls/other/kernel" in sentences
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"net_structure_type": 1}, "net_structure_type=1 is not supported: models of albert_tf compute"),
-        ({"down_scale_factor": 2}, "down_scale_factor=2 is not"),
-        ({"ln_type": "preln"}, "ln_type=preln is not"),
         ({"hidden_act": "swish"}, "hidden_act must be one of"),
         ({"mystery": 1}, r"unknown key\(s\) mystery"),
         ({"num_hidden_layers": 10**9}, "1000000000 layers"),
@@ -304,8 +294,8 @@ def test_variable_that_is_no_part_of_the_model_is_left_and_named(tmp_path):
         ({"vocab_size": 31}, r"word_embeddings has shape \[30, 8\], and .* it should have \[31, 8\]"),
     ],
 )
-def test_config_that_is_not_computed_or_not_of_the_checkpoint_is_refused(tmp_path, change, message):
-    write_tf1(tmp_path / "google", ALBERT_VARIABLES, {**ALBERT_CONFIG, **change})
+def test_config_that_is_not_computed_or_not_of_the_checkpoint_is_refused(with_config, tmp_path, change, message):
+    with_config(**change)
     with pytest.raises(InputError, match=message):
         convert(tmp_path / "google", tmp_path / "ours")
 
@@ -324,36 +314,7 @@ def test_place_of_checkpoint_and_config_is_asked_for(tmp_path):
     assert config_in(tmp_path / "ours").hidden_size == H
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"hidden_act": "gelu_erf"}, "`to=google` can't express hidden_act=gelu_erf"),
-        ({"layer_norm_eps": 1e-5}, "`to=google` can't express layer_norm_eps=1e-05"),
-        ({"sharing": "ffn", "num_hidden_layers": 2}, "`to=google` can't express sharing=ffn"),
-    ],
-)
-def test_what_the_original_does_not_compute_is_refused(tmp_path, changes, message):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes))
-    with pytest.raises(InputError, match=message):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"))
-    assert not (tmp_path / "google").exists()
-
-
-@pytest.mark.parametrize(
-    ("task", "changes", "message"),
-    [
-        ("classify", {"classifier_pooling": "mean"}, "classifier_pooling=mean"),
-        ("squad", {"question_alignment": "words"}, "question_alignment=words"),
-        ("tag", {"character_ngrams": True}, "character_ngrams=true"),
-    ],
-)
-def test_head_that_reads_what_the_original_does_not_is_refused(tmp_path, task, changes, message):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes), task)
-    with pytest.raises(InputError, match=f"can't express {message}"):
-        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task=task))
-
-
-@pytest.mark.parametrize("size", ["base_v1", "base_v2", "large_v2", "xlarge_v2", "xxlarge_v1", "xxlarge_v2"])
+@pytest.mark.parametrize("size", ["base_v2", "large_v2", "xlarge_v2", "xxlarge_v2"])
 def test_released_sizes_have_the_parameters_that_are_counted_in_them(size):
     config = AlbertConfig.from_json_file(ROOT / f"configs/albert_{size}.json").replace(vocab_size=30000)
     count = sum(int(np.prod(shape)) for shape in variable_shapes(config).values())

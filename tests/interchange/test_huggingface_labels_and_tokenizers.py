@@ -6,11 +6,7 @@ import os
 import numpy as np
 import pytest
 from huggingface_conversion import TINY_ALBERT, TINY_BERT, edit_config, randomized, to_ours, to_theirs
-from random_models import (
-    config_in,
-    read_variables,
-    write_ours,
-)
+from random_models import config_in, read_variables, write_ours
 from tiny_config import tiny_config
 
 import albert_tf
@@ -96,10 +92,6 @@ def test_any_number_of_labels_as_transformers_tells_them(transformers, tmp_path,
     to_ours(tmp_path / "theirs", tmp_path / "ours")
     to_theirs(tmp_path / "ours", tmp_path / "back")
     assert json.loads((tmp_path / "back" / "config.json").read_text())["problem_type"] == config.problem_type
-    again = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back")
-    assert again.config.id2label == dict(enumerate(labels))
-    for name, value in theirs.state_dict().items():
-        np.testing.assert_array_equal(again.state_dict()[name].numpy(), value.numpy(), err_msg=name)
     to_ours(tmp_path / "back", tmp_path / "once more")
     assert albert_tf.load(tmp_path / "once more").predict(texts) == albert_tf.load(tmp_path / "ours").predict(texts)
     # Thresholds have no place there.
@@ -109,39 +101,39 @@ def test_any_number_of_labels_as_transformers_tells_them(transformers, tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "labels", "told"),
-    [
-        ({"id2label": {"2": "c", "0": "a", "1": "b"}}, ["a", "b", "c"], None),
-        ({"id2label": {"0": 0, "1": 1, "2": 2}}, ["0", "1", "2"], None),
-        ({"id2label": None}, ["LABEL_0", "LABEL_1", "LABEL_2"], None),
-        ({"id2label": {"0": "a", "1": "b"}}, ["LABEL_0", "LABEL_1", "LABEL_2"], "id2label does not name the 3 outputs"),
-        ({"id2label": {"1": "a", "2": "b", "3": "c"}}, ["LABEL_0", "LABEL_1", "LABEL_2"], "by the ids 0 to 2"),
-        ({"id2label": dict(enumerate("abcd"))}, ["LABEL_0", "LABEL_1", "LABEL_2"], "correct it if the labels have"),
-        ({"problem_type": "regression"}, None, "problem_type=regression, and the head gives 3 numbers for a text"),
-        ({"architectures": ["ElectraForHateSpeech"]}, None, "the head is left out, and so not for albert_tf.load: no"),
-    ],
-)
-def test_labels_are_those_of_the_config_or_it_is_said(transformers, tmp_path, sample_tokenizer, changes, labels, told):
-    sizes = {**TINY_BERT, "vocab_size": len(sample_tokenizer.vocabulary), "embedding_size": 8}
-    config = transformers.ElectraConfig(**sizes, num_labels=3)
+def test_labels_are_those_of_the_config_or_it_is_said(transformers, tmp_path):
+    config = transformers.ElectraConfig(**{**TINY_BERT, "embedding_size": 8}, num_labels=3)
     transformers.ElectraForSequenceClassification(config).save_pretrained(tmp_path / "theirs")
-    sample_tokenizer.vocabulary.to_file(tmp_path / "theirs" / "vocab.txt")
-    edit_config(tmp_path / "theirs", **changes)
-    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
-    assert told is None or any(told in sentence for sentence in sentences), sentences
-    assert told is not None or not any("id2label" in sentence for sentence in sentences)
-    settings = tmp_path / "ours" / "run_settings.json"
-    assert (json.loads(settings.read_text())["labels"] if settings.exists() else None) == labels
-    if labels is None:  # what is said of the head is so
-        assert not any(name.startswith("head/") for name in read_variables(tmp_path / "ours"))
+    Vocabulary([*SPECIAL_TOKENS, *(f"##{number}" for number in range(25))]).to_file(tmp_path / "theirs" / "vocab.txt")
+    values, numbered = json.loads((tmp_path / "theirs" / "config.json").read_text()), ["LABEL_0", "LABEL_1", "LABEL_2"]
+    for number, (changes, labels, told) in enumerate(
+        [
+            ({"id2label": {"2": "c", "0": "a", "1": "b"}}, ["a", "b", "c"], None),
+            ({"id2label": {"0": 0, "1": 1, "2": 2}}, ["0", "1", "2"], None),
+            ({"id2label": None}, numbered, None),
+            ({"id2label": {"0": "a", "1": "b"}}, numbered, "id2label does not name the 3 outputs"),
+            ({"id2label": {"1": "a", "2": "b", "3": "c"}}, numbered, "by the ids 0 to 2"),
+            ({"problem_type": "regression"}, None, "problem_type=regression, and the head gives 3 numbers for a text"),
+            ({"architectures": ["ElectraForHateSpeech"]}, None, "the head is left out, and so not for albert_tf.load"),
+        ]
+    ):
+        (tmp_path / "theirs" / "config.json").write_text(json.dumps(values))
+        edit_config(tmp_path / "theirs", **changes)
+        ours = tmp_path / str(number)
+        sentences = to_ours(tmp_path / "theirs", ours)
+        assert told is None or any(told in sentence for sentence in sentences), sentences
+        assert told is not None or not any("id2label" in sentence for sentence in sentences)
+        settings = ours / "run_settings.json"
+        assert (json.loads(settings.read_text())["labels"] if settings.exists() else None) == labels
+        if labels is None:  # what is said of the head is so
+            assert not any(name.startswith("head/") for name in read_variables(ours))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [("Entailment", "neutral", "contradiction"), ("not_entailment", "entailment")])
-def test_what_tells_entailment_reads_pairs(transformers, tmp_path, sample_tokenizer, labels):
+def test_what_tells_entailment_reads_pairs(transformers, tmp_path, sample_tokenizer):
     import torch
 
+    labels = ("not_entailment", "entailment")
     sizes = {**TINY_BERT, "vocab_size": len(sample_tokenizer.vocabulary)}
     config = transformers.BertConfig(**sizes, id2label=dict(enumerate(labels)))
     theirs = randomized(transformers.BertForSequenceClassification(config))
@@ -158,34 +150,7 @@ def test_what_tells_entailment_reads_pairs(transformers, tmp_path, sample_tokeni
 
 
 @pytest.mark.slow
-def test_questions_are_answered_without_a_pooler(transformers, tmp_path, sample_tokenizer):
-    config = transformers.AlbertConfig(**{**TINY_ALBERT, "vocab_size": len(sample_tokenizer.vocabulary)})
-    randomized(transformers.AlbertForQuestionAnswering(config)).save_pretrained(tmp_path / "theirs")
-    sample_tokenizer.vocabulary.to_file(tmp_path / "theirs" / "vocab.txt")
-    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours", strip_accents=False)
-    at_random = "not in it, and so initialized at random where it is needed: encoder/pooler"
-    assert any(sentence.startswith(at_random) for sentence in sentences)
-    [answer] = albert_tf.load(tmp_path / "ours").predict([("누가 왔나?", "어제 친구가 왔다.")])
-    assert answer["text"] in "어제 친구가 왔다."
-
-
-TEXTS = ["나는 어제 밥을 먹었다!", "ＡＢＣ Café ㅋㅋㅋ 2020년", "정말 재미있는 영화였다...", "한국어 漢字 mixed", ""]
-
-
-@pytest.mark.slow
-def test_their_tokenizer_gives_the_same_ids_for_ours(transformers, tmp_path, sample_tokenizer, sample_lines):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(len(sample_tokenizer.vocabulary)), None, sample_tokenizer)
-    to_theirs(folder, tmp_path / "theirs")
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
-    texts = [*TEXTS, *sample_lines[:300]]
-    for text, encoding in zip(texts, sample_tokenizer.encode_batch(texts), strict=True):
-        assert theirs(text)["input_ids"] == encoding.ids, text
-    to_ours(tmp_path / "theirs", tmp_path / "back")
-    assert KoreanWordPieceTokenizer.load(tmp_path / "back").to_dict() == sample_tokenizer.to_dict()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("files", ["all", "vocabulary", "backend"])
+@pytest.mark.parametrize("files", ["vocabulary", "backend"])
 def test_korean_albert_with_berts_tokenizer_converts_with_it(
     transformers, tmp_path, sample_lines, files, sample_tokenizer
 ):
@@ -196,9 +161,8 @@ def test_korean_albert_with_berts_tokenizer_converts_with_it(
     sample_tokenizer.vocabulary.to_file(tmp_path / "vocab.txt")
     theirs = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True, strip_accents=False)
     theirs.save_pretrained(tmp_path / "theirs")
-    if files != "backend":
-        os.replace(tmp_path / "vocab.txt", tmp_path / "theirs" / "vocab.txt")
     if files == "vocabulary":
+        os.replace(tmp_path / "vocab.txt", tmp_path / "theirs" / "vocab.txt")
         (tmp_path / "theirs" / "tokenizer.json").unlink()
         settings = {"do_lower_case": True, "strip_accents": False, "tokenizer_class": "BertTokenizer"}
         (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps(settings))

@@ -2,25 +2,20 @@
 # ruff: noqa: RUF012  (tables of a class, which no method changes)
 
 import json
-import pathlib
 import shutil
 
-import numpy as np
 import pytest
-from huggingface_conversion import to_ours, to_theirs
-from random_models import CLASSES, assert_same_variables, config_in, write_ours
+from huggingface_conversion import edit_config, to_ours, to_theirs
+from random_models import assert_same_variables, config_in, write_ours
 from tiny_config import tiny_config
 
-import albert_tf
 from albert_tf.base.errors import InputError
 from albert_tf.config import FAMILIES, AlbertConfig, Registered
-from albert_tf.finetuning import Classification
 from albert_tf.interchange.families.family import Family, masked_lm_names
 from albert_tf.interchange.huggingface import read_safetensors, write_safetensors
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizers.files import find_tokenizer
 from albert_tf.interchange.tokenizers.sentencepiece import ALBERT, HUGGINGFACE
-from albert_tf.training.run_folder.model_card import write_model_card
 
 
 def read_tokenizer(path, folder, options, settings, library):
@@ -67,12 +62,7 @@ def config(sample_tokenizer):
     return tiny_config(**sizes, sharing="none", model_type="twin", **Twin.fixed)
 
 
-def change_config(folder, **changes):
-    values = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**values, **changes}))
-
-
-@pytest.mark.parametrize("task", [task for task in CLASSES if task != "squad_v2"])
+@pytest.mark.parametrize("task", [None, "classify", "tag", "squad"])
 def test_models_go_out_under_its_names_and_come_back_from_both_spellings(tmp_path, config, task):
     folder, model = write_ours(tmp_path / "ours", config, task)
     class_name = {None: "ForPreTraining", "classify": "ForSequenceClassification"}
@@ -94,31 +84,10 @@ def test_models_go_out_under_its_names_and_come_back_from_both_spellings(tmp_pat
     other = {name.replace("twin.", "tower."): weight for name, weight in weights.items()}
     assert other.keys() != weights.keys()
     write_safetensors(str(tmp_path / "other" / "model.safetensors"), other)
-    change_config(tmp_path / "other", tower=1)
+    edit_config(tmp_path / "other", tower=1)
     sentences = to_ours(tmp_path / "other", tmp_path / "back from other", task=task)
     assert not [sentence for sentence in sentences if "unknown" in sentence]
     assert_same_variables(tmp_path / "back from other", model)
-
-
-@pytest.mark.slow
-def test_its_folder_is_loaded_and_its_card_names_it(tmp_path, config, sample_tokenizer):
-    task = Classification(config, ("부정", "중립", "긍정"))
-    settings = {
-        "objective": "Classification",
-        "max_seq_length": 32,
-        **task.settings(),
-        "albert_config": config.to_dict(),
-    }
-    folder, model = write_ours(tmp_path / "ours", config, "classify", sample_tokenizer, settings)
-    to_theirs(folder, tmp_path / "theirs")
-    found, expected = (
-        albert_tf.load(path).predict(["정말 재미있다", "시간이 아깝다"]) for path in (tmp_path / "theirs", folder)
-    )
-    for mine, theirs in zip(found, expected, strict=True):
-        assert mine["label"] == theirs["label"]
-        np.testing.assert_allclose(list(mine["probabilities"].values()), list(theirs["probabilities"].values()))
-    card = pathlib.Path(write_model_card(folder, model, sample_tokenizer)).read_text(encoding="utf-8")
-    assert "\nA Twin of " in card and "tags: [twin, tensorflow]" in card
 
 
 @pytest.mark.parametrize(
@@ -145,7 +114,7 @@ def test_its_tokenizer_is_known_by_the_file_the_family_or_the_class(
 def test_what_it_refuses_and_what_is_known_of_it(tmp_path, config, monkeypatch):
     folder, _ = write_ours(tmp_path / "ours", config)
     to_theirs(folder, tmp_path / "theirs")
-    change_config(tmp_path / "theirs", clockwise=False)
+    edit_config(tmp_path / "theirs", clockwise=False)
     with pytest.raises(
         InputError, match="clockwise=False is not supported: models of albert_tf compute only clockwise="
     ):

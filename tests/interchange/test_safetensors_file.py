@@ -62,18 +62,8 @@ def tensor(first, last, shape=(2,), dtype="F32"):
     ("header", "message"),
     [
         ({"a": tensor(0, 8), "b": tensor(4, 12)}, "invalid offset for tensor `b`"),
-        ({"a": tensor(0, 8), "b": tensor(12, 20)}, "invalid offset for tensor `b`"),
-        ({"a": tensor(0, 8)}, "file not fully covered"),
-        ({"a": tensor(0, 8), "b": tensor(8, 24, [4])}, "file not fully covered"),
-        ({"a": tensor(0, 16)}, "invalid shape, data type, or offset"),
         ({"a": tensor(0, 16, [2**32, 2**32])}, "overflow computing buffer size"),
-        ({"a": tensor(0, 16, [-2, -2])}, "invalid JSON in header"),
-        ({"a": tensor(0, 16, [4.0])}, "invalid JSON in header"),
-        ({"a": tensor(16, 0, [4])}, "invalid offset for tensor `a`"),
         ({"a": tensor(0, 16, [16], "F8_E4M3")}, "'a' has the dtype F8_E4M3, which can't be read; save it as F32"),
-        ({"a": tensor(0, 16, [4], None)}, "invalid JSON in header"),
-        ({"a": 7}, "invalid JSON in header"),
-        ([], "invalid JSON in header"),
         ({"\ud800": tensor(0, 16, [4])}, "invalid JSON in header"),
     ],
 )
@@ -84,20 +74,7 @@ def test_header_that_lies_is_refused(tmp_path, header, message):
         read_safetensors(str(tmp_path / "x"))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"1234567",
-        struct.pack("<Q", 2**63) + b"{}",
-        struct.pack("<Q", 3) + b"{}",
-        struct.pack("<Q", 2) + b"\xff\xfe",
-        struct.pack("<Q", 4) + b"{}{}",
-        struct.pack("<Q", 90_000) + b"[" * 90_000,
-        struct.pack("<Q", 5009) + b'{"a": ' + b"1" * 5002 + b"}",
-        struct.pack("<Q", 15) + b'{"a":{},"a":{}}',
-    ],
-)
+@pytest.mark.parametrize("content", [b"", struct.pack("<Q", 2**63) + b"{}", struct.pack("<Q", 2) + b"\xff\xfe"])
 def test_file_that_is_none_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(InputError, match=r"x is damaged or cut off: .*; fetch it again$"):

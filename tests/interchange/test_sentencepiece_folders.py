@@ -8,9 +8,7 @@ import sentencepiece_training
 from random_models import config_in, write_ours
 from tiny_config import tiny_config
 
-import albert_tf
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning import Classification
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer, Vocabulary, load_tokenizer
@@ -51,12 +49,10 @@ def test_googles_folder_is_used_as_the_original_uses_it(released, tmp_path, engl
     theirs = released("google", "30k-clean.model")
     (theirs / "30k-clean.vocab").write_text("<pad>\t0\n<unk>\t0\n")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "ours")
-    assert any(
-        sentence
-        == "tokenizer: SentencePiece with form=google, lower_case=true, strip_accents=true, normalize_quotes=false, "
+    assert (
+        "tokenizer: SentencePiece with form=google, lower_case=true, strip_accents=true, normalize_quotes=false, "
         "split_number_commas=true"
-        for sentence in sentences
-    )
+    ) in sentences
     assert load_tokenizer(tmp_path / "ours").identity == english_tokenizer.identity
     assert sorted(path.name for path in (tmp_path / "ours").iterdir() if "ckpt" not in path.name) == [
         "albert_config.json",
@@ -86,33 +82,11 @@ def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        (
-            "tokenizer",
-            {"class_name": "BertTokenizer", "config": {}},
-            "class_name=BertTokenizer gives other ids than albert_tf's tokenizer",
-        ),
-        (
-            "tokenizer",
-            {"class_name": "AlbertTokenizer"},
-            "class_name=AlbertTokenizer gives other ids than albert_tf's tokenizer",
-        ),
-        (
-            "tokenizer",
-            {"config": {"add_bos": True}},
-            "add_bos=True gives other ids than albert_tf's tokenizer, which has False",
-        ),
-        (
-            "tokenizer",
-            {"config": {"sequence_length": 8}},
-            "sequence_length=8 gives other ids than albert_tf's tokenizer",
-        ),
+        ("tokenizer", {"class_name": "BertTokenizer", "config": {}}, "class_name=BertTokenizer gives other ids than"),
+        ("tokenizer", {"config": {"add_bos": True}}, "add_bos=True gives other ids than albert_tf's tokenizer, which"),
         ("tokenizer", {"config": {"dtype": "int32", "add_bos": False}}, None),
         ("tokenizer", {"config": {"lowercase": True}}, "tokenizer.json: ignored, because they are unknown: lowercase"),
-        (
-            "preprocessor",
-            {"config": {"truncate": "waterfall"}},
-            "truncate=waterfall gives other ids than albert_tf's tokenizer",
-        ),
+        ("preprocessor", {"config": {"truncate": "waterfall"}}, "truncate=waterfall gives other ids than albert_tf's"),
         ("preprocessor", {"config": {"truncate": "round_robin", "x": 1}}, "json: ignored, because they are unknown: x"),
     ],
 )
@@ -137,9 +111,7 @@ COMMAS = {"normalize_quotes": True, "split_number_commas": True}
     ("tokenizer_config", "options", "settings"),
     [
         ({}, {}, ALL_ON),
-        ({"model_max_length": 512}, {}, ALL_ON),
         ({"tokenizer_class": "AlbertTokenizer", "do_lower_case": False}, {}, {**ALL_ON, "lower_case": False}),
-        ({"keep_accents": True, "do_lower_case": None}, {}, {**ALL_ON, "strip_accents": False}),
         ({"keep_accents": True, "do_lower_case": False}, {"do_lower_case": False}, {**ALL_OFF, **COMMAS}),
         ({"keep_accents": False}, {"split_number_commas": False}, {**ALL_ON, "split_number_commas": False}),
     ],
@@ -196,19 +168,9 @@ def transformers_albert(model, **settings):
     ("tokenizer_config", "options", "message"),
     [
         ({"remove_space": False}, {}, "remove_space=False gives other ids than albert_tf's tokenizer, which has True"),
-        (
-            {"tokenizer_class": "T5Tokenizer"},
-            {},
-            "tokenizer_class='T5Tokenizer' gives other ids than albert_tf's tokenizer",
-        ),
-        ({"sp_model_kwargs": {"alpha": 0.1}}, {}, "sp_model_kwargs="),
-        (
-            {"mask_token": "<url>"},
-            {},
-            "mask_token='<url>' gives other ids than albert_tf's tokenizer, which has '[MASK]'",
-        ),
+        ({"tokenizer_class": "T5Tokenizer"}, {}, "tokenizer_class='T5Tokenizer' gives other ids than albert_tf's tok"),
+        ({"mask_token": "<url>"}, {}, "mask_token='<url>' gives other ids than albert_tf's tokenizer, which has '[MA"),
         ({"added_tokens_decoder": {"5": {"content": "<url>"}}}, {}, "added_tokens_decoder holds '<url>'"),
-        ({"do_lower_case": False}, {"do_lower_case": True}, "`do_lower_case=True` contradicts the tokenizer's files"),
         ({"keep_accents": True}, {"strip_accents": True}, "`strip_accents=True` contradicts the tokenizer's files in"),
     ],
 )
@@ -302,25 +264,10 @@ def test_tokenizer_for_transformers_gives_the_same_ids(tmp_path, english_tokeniz
 
 def test_model_of_another_kind_is_not_written_for_transformers(tmp_path, sample_lines):
     path = tmp_path / "a.model"
-    path.write_bytes(sentencepiece_training.train_model(sample_lines, 3000, model_type="bpe"))
+    path.write_bytes(sentencepiece_training.train_model(sample_lines[:500], 1000, model_type="bpe"))
     tokenizer = SentencePieceTokenizer.from_model_file(path)
     folder, _ = write_ours(tmp_path / "ours", tiny_config(len(tokenizer)), None, tokenizer)
     sentences = convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
     assert any("spiece.model is not a unigram model" in sentence for sentence in sentences)
     convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
     assert load_tokenizer(tmp_path / "back").identity == tokenizer.identity
-
-
-@pytest.mark.slow
-def test_classifier_of_hugging_face_answers_from_text(tmp_path, english_tokenizer):
-    config = tiny_config(len(english_tokenizer))
-    task = Classification(config, labels=("bad", "good", "so"))
-    settings = {**task.settings(), "objective": "Classification", "max_seq_length": 32}
-    folder, _ = write_ours(tmp_path / "ours", config, "classify", english_tokenizer, settings)
-    convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
-    for name in ("tokenizer.json", "tokenizer_config.json", "albert_tf_tokenizer.json"):
-        (tmp_path / "theirs" / name).unlink()
-    convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
-    texts = ["a good model", "not so good, in 2010,"]
-    expected, found = (albert_tf.load(place).predict(texts) for place in (folder, tmp_path / "back"))
-    assert found == expected and {each["label"] for each in found} <= {"bad", "good", "so"}

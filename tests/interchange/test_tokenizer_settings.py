@@ -88,32 +88,17 @@ BY_FILE = {"tokenizer_class": "PreTrainedTokenizerFast"}
     ("config", "changes", "flags", "expected"),
     [
         # What is said once, or by all, holds, and what BERT does where nothing is said.
-        (
-            None,
-            {},
-            {},
-            "tokenizer.json says strip_accents=False, and",
-        ),
+        (None, {}, {}, "tokenizer.json says strip_accents=False, and"),
         ({}, {"normalizer__strip_accents": None}, {}, (True, True)),
         ({"do_lower_case": False}, {"normalizer__lowercase": False}, {}, (False, False)),
         ({"do_lower_case": True, "strip_accents": False}, {}, {}, (True, False)),
         ({**BY_FILE, "do_lower_case": False}, {}, {}, (True, False)),
-        (
-            {},
-            {"normalizer__lowercase": False},
-            {},
-            "tokenizer.json says do_lower_case=False, and",
-        ),
+        ({}, {"normalizer__lowercase": False}, {}, "tokenizer.json says do_lower_case=False, and"),
         # A flag decides where files contradict each other or are silent, and contradicts nothing.
         ({}, {}, {"strip_accents": False}, (True, False)),
         ({}, {"normalizer__strip_accents": None}, {"strip_accents": False}, (True, False)),
         ({"do_lower_case": True}, {"normalizer__lowercase": False}, {"do_lower_case": False}, (False, False)),
-        (
-            {"strip_accents": False},
-            {},
-            {"strip_accents": True},
-            "`strip_accents=True` contradicts the tokenizer's",
-        ),
+        ({"strip_accents": False}, {}, {"strip_accents": True}, "`strip_accents=True` contradicts the tokenizer's"),
         (BY_FILE, {}, {"do_lower_case": False}, "`do_lower_case=False` contradicts the tokenizer's files in"),
         ({"do_lower_case": 1}, {}, {}, "do_lower_case must be true or false"),
     ],
@@ -127,12 +112,6 @@ def test_files_and_flags_agree_or_are_told_to(tmp_path, config, changes, flags, 
         assert (normalization.lower_case, normalization.strip_accents) == expected
 
 
-def test_a_flag_does_not_overrule_a_config_beside_a_vocabulary(tmp_path):
-    found = found_in(tmp_path, {"do_lower_case": False}, flags={"do_lower_case": True})
-    assert "`do_lower_case=True` contradicts" in found.notes[0]
-    assert found_in(tmp_path, {}, flags={"do_lower_case": False}).tokenizer.tokenize("É") == ["[UNK]"]
-
-
 TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
 
 
@@ -140,11 +119,8 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
     ("changes", "message"),
     [
         ({"pre_tokenizer": {"type": "WhitespaceSplit"}}, "pre_tokenizer is WhitespaceSplit"),
-        ({"pre_tokenizer": None}, "pre_tokenizer is missing"),
-        ({"normalizer": None}, "normalizer is missing"),
         ({"normalizer": {"type": "NFC"}}, "normalizer is NFC"),
         ({"normalizer__clean_text": False}, "normalizer.clean_text=False"),
-        ({"normalizer__handle_chinese_chars": False}, "normalizer.handle_chinese_chars=False"),
         ({"model__unk_token": "<unk>"}, "model.unk_token='<unk>'"),
         ({"model__max_input_chars_per_word": 0}, "model.max_input_chars_per_word must be a number from 1"),
         ({"added_tokens": [{"id": 11, "content": "<url>"}]}, "added_tokens holds '<url>'"),
@@ -152,8 +128,6 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
         ({"added_tokens": [{"id": 4, "content": "[MASK]"}]}, "added_tokens lacks [CLS], [PAD], [SEP], [UNK]"),
         ({"post_processor": None}, "post_processor is missing"),
         ({"post_processor": {"type": "TemplateProcessing", "single": ["x"], "pair": 1}}, "post_processor is Templ"),
-        ({"post_processor": {"type": "ByteLevel"}}, "post_processor is ByteLevel"),
-        ({"added_tokens": 1}, "added_tokens must be a list"),
         ({"post_processor": {"type": "TemplateProcessing", "single": TEMPLATE, "pair": []}}, "post_processor is Templ"),
     ],
 )
@@ -169,23 +143,16 @@ def test_a_tokenizer_json_that_gives_other_ids_is_refused_by_name(tmp_path, chan
     ("key", "value"),
     [
         ("do_basic_tokenize", False),
-        ("never_split", ["[X]"]),
-        ("word_tokenizer_type", "mecab"),
-        ("subword_tokenizer_type", "character"),
-        ("tokenize_chinese_chars", False),
         ("unk_token", {"content": "<unk>"}),
         ("additional_special_tokens", ["<url>"]),
         ("added_tokens_decoder", {"9": {"content": "<url>"}}),
         ("added_tokens_decoder", {"4": {"content": "[MASK]", "single_word": True}}),
-        ("added_tokens_decoder", [0]),
         ("tokenizer_class", "KoBertTokenizer"),
-        ("tokenizer_class", 3),
         ("auto_map", {"AutoTokenizer": ["mine.MyTokenizer", None]}),
     ],
 )
-@pytest.mark.parametrize("vocabulary", [True, False])
-def test_a_config_that_gives_other_ids_is_refused_by_name(tmp_path, key, value, vocabulary):
-    found = found_in(tmp_path, {key: value}, vocabulary)
+def test_a_config_that_gives_other_ids_is_refused_by_name(tmp_path, key, value):
+    found = found_in(tmp_path, {key: value})
     assert found.tokenizer is None
     [note] = found.notes
     assert note.startswith(f"no tokenizer: {tmp_path / 'tokenizer_config.json'}: {key}")
@@ -262,7 +229,7 @@ def googles_loop(first, second, room):
     return first, second
 
 
-@pytest.mark.parametrize("length", [8, 9, 12, 13])
+@pytest.mark.parametrize("length", [8, 13])
 def test_pairs_of_transformers_are_cut_as_there(tmp_path, length):
     transformers = pytest.importorskip("transformers")
     tokenizer = of_library(tmp_path, "huggingface", tokenizer_class="BertTokenizer", strip_accents=False)

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from huggingface_conversion import assert_goes_back, assert_refused, randomized, to_theirs
-from random_models import config_in, random_inputs, write_ours
-from tiny_config import tiny_config
+from huggingface_conversion import assert_goes_back, assert_refused, randomized, relative_difference, torch_inputs
+from random_models import config_in, random_inputs
 
 from albert_tf import modeling
-from albert_tf.base.errors import InputError
-from albert_tf.interchange.families import family_named
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +28,7 @@ def xlm(transformers, **changes):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"causal": True}, {"n_langs": 1}, {"gelu_activation": False, "use_lang_emb": False}], ids=str
+    "changes", [{}, {"causal": True, "n_langs": 1}, {"gelu_activation": False, "use_lang_emb": False}], ids=str
 )
 def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformers, tmp_path, changes):
     import torch
@@ -47,24 +44,17 @@ def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformer
     ours = modeling.AlbertForPreTraining.from_pretrained(tmp_path / "ours", verbose=False)
     inputs = random_inputs()
     ids, mask, langs = (inputs[name].numpy() for name in ("input_ids", "input_mask", "segment_ids"))
+    given = torch_inputs(inputs)
+    given["langs"] = given.pop("token_type_ids")
     with torch.no_grad():
-        expected = theirs.double()(
-            input_ids=torch.tensor(ids).long(),
-            attention_mask=torch.tensor(mask).long(),
-            langs=torch.tensor(langs).long(),
-            output_hidden_states=True,
-        )
+        expected = theirs.double()(**given, output_hidden_states=True)
     languages = {"langs": tf.constant(langs)} if has_languages else {}
     computed = ours({"input_ids": ids, "input_mask": mask, **languages}, output_hidden_states=True)
     # There every state of padding is 0.
     for found, theirs_of_layer in zip(computed["hidden_states"], expected.hidden_states, strict=True):
         np.testing.assert_allclose(found.numpy() * mask[..., None], theirs_of_layer.numpy(), atol=2e-5)
     is_piece = mask == 1
-    logits, theirs_of_all = computed["masked_lm_logits"].numpy()[is_piece], expected.logits.numpy()[is_piece]
-    assert np.linalg.norm(logits - theirs_of_all) / np.linalg.norm(theirs_of_all) < 1e-5
-    if has_languages:
-        swapped = ours({"input_ids": ids, "input_mask": mask, "langs": tf.constant(1 - langs)})["masked_lm_logits"]
-        assert np.abs(swapped.numpy()[is_piece] - theirs_of_all).max() > 0.1
+    assert relative_difference(computed["masked_lm_logits"].numpy()[is_piece], expected.logits[is_piece]) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -80,34 +70,3 @@ def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformer
 )
 def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file, message):
     assert_refused(xlm(transformers, n_layers=1), tmp_path, message, file, **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "task", "message"),
-    [
-        (
-            {"num_languages": 2},
-            None,
-            "can't express num_languages=2 of a model of model_type=albert: its models have num_lang",
-        ),
-        (
-            {"relative_attention": "p2c|c2p"},
-            None,
-            r"can't express relative_attention=p2c\|c2p of a model of model_type=albert: its models have relative_",
-        ),
-        (
-            {"embedding_size": 16, **family_named("xlm").always},
-            None,
-            "can't express intermediate_size=16 of a model of model_type=xlm: its models have intermediate_size=64",
-        ),
-        (
-            {"embedding_size": 16, "intermediate_size": 64, "hidden_act": "relu", **family_named("xlm").always},
-            "tag",
-            "can't express the head of a model of model_type=xlm; convert a model without",
-        ),
-    ],
-)
-def test_models_that_the_library_lacks_are_refused(tmp_path, changes, task, message):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes), task)
-    with pytest.raises(InputError, match=message):
-        to_theirs(folder, tmp_path / "theirs", task=task)

@@ -1,6 +1,5 @@
 """Folders of XLM-RoBERTa and KoBERT are converted with their SentencePiece models, and give the same ids."""
 
-import base64
 import collections
 import itertools
 import json
@@ -12,7 +11,7 @@ import pytest
 import sentencepiece
 import sentencepiece_reference
 import sentencepiece_training
-from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
+from huggingface_conversion import METASPACE, edit_config, randomized, to_ours, to_theirs, unigram_json
 from random_models import read_variables, write_ours
 from test_fuzzed_folders import mutate_value, read_whole
 from tiny_config import tiny_config
@@ -41,8 +40,6 @@ TEXTS = [
     "Café İstanbul 1,000, 2010,",
     "뷁 龘 \u200b \x85a\x1cb\ufeff",
 ]
-# Side by side, NFKC puts these together, which the fast tokenizer doesn't see.
-JAMO = re.compile("[ㄱ-ㅎ][ㅏ-ㅣ]")
 
 
 @pytest.fixture(scope="module")
@@ -74,37 +71,22 @@ def fairseq_ids(content, texts):
 
 
 def tokenizer_json(content):
-    """Returns the tokenizer.json of transformers' fast tokenizer, as its version 4 writes it."""
-    pieces, model = fairseq_pieces(content), SentencePieceModel.from_bytes(content)
-    ids = {name: [piece for piece, _ in pieces].index(name) for name in SPECIAL}
-    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    cls, sep = ({"SpecialToken": {"id": name, "type_id": 0}} for name in ("<s>", "</s>"))
-    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": number, "content": name, **token, "lstrip": name == "<mask>"} for name, number in ids.items()
-        ],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.normalizer).decode()},
+    pieces = fairseq_pieces(content)
+    names = [name for name, _ in pieces]
+    return unigram_json(
+        SentencePieceModel.from_bytes(content),
+        pieces,
+        {name: (names.index(name), {"lstrip": name == "<mask>"}) for name in SPECIAL},
+        (
+            [],
+            [
                 {"type": "Strip", "strip_left": False, "strip_right": True},
                 {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
             ],
-        },
-        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, first, sep],
-            "pair": [cls, first, sep, sep, second, sep],
-            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in ("<s>", "</s>")},
-        },
-        "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
-        "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces, "byte_fallback": False},
-    }
+        ),
+        METASPACE,
+        ("<s>", "A0", "</s>", "</s>", "B0", "</s>"),
+    )
 
 
 @pytest.fixture
@@ -136,7 +118,7 @@ def write_xlm_roberta(folder, content, files):
         (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
 
 
-@pytest.mark.parametrize("files", ["model", "json", "model json", "model class", "model json class"])
+@pytest.mark.parametrize("files", ["model", "json", "model json class"])
 def test_ids_are_those_of_fairseq_whichever_file_holds_the_pieces(xlm_roberta, of_xlm_roberta, tmp_path, files):
     write_xlm_roberta(xlm_roberta, of_xlm_roberta, files)
     sentences = to_ours(xlm_roberta, tmp_path / "ours")
@@ -197,40 +179,11 @@ def test_it_goes_back_with_the_same_ids(transformers, xlm_roberta, of_xlm_robert
     assert [config[f"{name}_token_id"] for name in ("bos", "pad", "eos")] == [0, 1, 2]
 
 
-@pytest.mark.slow
-def test_thousands_of_lines_have_the_ids_of_transformers(
-    transformers, shared_data, xlm_roberta, of_xlm_roberta, tmp_path
-):
-    write_xlm_roberta(xlm_roberta, of_xlm_roberta, "model json class")
-    to_ours(xlm_roberta, tmp_path / "ours")
-    ours = load_tokenizer(tmp_path / "ours")
-    fast = transformers.AutoTokenizer.from_pretrained(xlm_roberta)
-    assert type(fast).__name__ == "XLMRobertaTokenizer"
-    reviews = (shared_data / "nsmc" / "ratings_dev.txt").read_text(encoding="utf-8").splitlines()[1:]
-    pairs = (shared_data / "kornli" / "xnli.dev.ko.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    lines = [line.split("\t")[1] for line in reviews] + [part for line in pairs for part in line.split("\t")[:2]]
-    assert len(lines) > 7000
-    found = ours.encode_ids(lines).to_list()
-    by_python, by_fast = fairseq_ids(of_xlm_roberta, lines), [fast.encode(line)[1:-1] for line in lines]
-    scores = [score for _, score in fairseq_pieces(of_xlm_roberta)]
-
-    def is_tie(one, other):
-        return abs(sum(scores[number] for number in one) - sum(scores[number] for number in other)) < 1e-3
-
-    for line, ids, python, theirs in zip(lines, found, by_python, by_fast, strict=True):
-        assert ids == python or is_tie(ids, python), line
-        assert ids == theirs or is_tie(ids, theirs) or JAMO.search(line), line
-    assert np.mean([ids == theirs for ids, theirs in zip(found, by_fast)]) > 0.98
-    for first, second in (line.split("\t")[:2] for line in pairs[:500]):
-        assert ours.encode(first, second).ids == fast(first, second)["input_ids"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (("model", "type", "BPE"), "holds no SentencePiece vocabulary"),
         (("model", "byte_fallback", True), "model.byte_fallback=true can't be kept"),
-        (("model", "unk_id", 0), "its pieces don't begin with <s>, <pad>, </s>, <unk>"),
         (("model", "vocab", {"<s>": 0}), "model.vocab must hold pieces with their scores"),
         (("post_processor", "pair", []), r"post_processor doesn't put texts as XLM-RoBERTa does"),
         (
@@ -238,14 +191,9 @@ def test_thousands_of_lines_have_the_ids_of_transformers(
             "the step Lowercase gives other ids than albert_tf's tokenizer",
         ),
         (
-            ("normalizer", "normalizers", [{"type": "Replace", "pattern": {"String": "a"}}]),
-            "the step Replace gives other ids",
-        ),
-        (
             ("normalizer", "normalizers", [{"type": "Precompiled", "precompiled_charsmap": "?"}]),
             "the table of its normalizer is damaged",
         ),
-        (("pre_tokenizer", "prepend_scheme", "first"), "the step Metaspace gives other ids"),
         (
             ("pre_tokenizer", "type", "WhitespaceSplit"),
             "at most one Precompiled, and a Metaspace; this gives other ids",
@@ -284,7 +232,7 @@ def test_model_that_contradicts_its_files_is_refused(xlm_roberta, of_xlm_roberta
 def test_damaged_tokenizer_costs_no_more_than_a_sentence(xlm_roberta, of_xlm_roberta):
     draw, values, results = random.Random(7), tokenizer_json(of_xlm_roberta), collections.Counter()
     pieces = values["model"].pop("vocab")
-    for number in range(300):
+    for number in range(100):
         damaged = mutate_value(values, draw)
         if isinstance(damaged, dict) and isinstance(damaged.get("model"), dict):
             less = mutate_value(pieces[:2400], draw) if number % 4 == 0 else pieces
@@ -293,7 +241,7 @@ def test_damaged_tokenizer_costs_no_more_than_a_sentence(xlm_roberta, of_xlm_rob
         assert read_whole(huggingface, xlm_roberta) == "read"
         found = find_tokenizer(str(xlm_roberta), ReadOptions(), len(pieces), "huggingface")
         results[found.tokenizer is None] += 1
-    assert results[True] > 30 and results[False] > 30
+    assert results[True] > 10 and results[False] > 10
 
 
 def test_flag_names_a_model_that_lies_elsewhere(xlm_roberta, of_xlm_roberta, tmp_path):
@@ -372,19 +320,6 @@ def write_fine_tuned(transformers, folder, content, class_name):
 
 
 PAIRS = [("나는 밥을 먹었다.", "영화가 정말로 재미있다"), ("<mask>은 무엇일까?", "ㅋㅋ 그는 서울에서 태어났다.")]
-
-
-@pytest.mark.slow
-def test_labels_of_pairs_are_those_of_transformers(transformers, of_xlm_roberta, tmp_path):
-    theirs, tokenizer = write_fine_tuned(transformers, tmp_path / "theirs", of_xlm_roberta, "ForSequenceClassification")
-    to_ours(tmp_path / "theirs", tmp_path / "ours")
-    settings = json.loads((tmp_path / "ours" / "run_settings.json").read_text())
-    settings["text_pair_column"] = "second"
-    (tmp_path / "ours" / "run_settings.json").write_text(json.dumps(settings))
-    found = albert_tf.load(tmp_path / "ours").predict(PAIRS)
-    inputs = tokenizer(*map(list, zip(*PAIRS)), padding=True, return_tensors="pt")
-    expected = theirs.double()(**inputs).logits.softmax(-1).detach().numpy()
-    np.testing.assert_allclose([list(each["probabilities"].values()) for each in found], expected, atol=1e-5)
 
 
 @pytest.mark.slow
