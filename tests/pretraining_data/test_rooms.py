@@ -21,10 +21,6 @@ def test_room_is_left_alone(path, rooms):
     assert not [name for name in imported for room in rooms if name == room or name.startswith(f"{room}.")]
 
 
-def test_every_room_has_files():
-    assert all(list(LIBRARY.glob(pattern)) for pattern in CLOSED)
-
-
 def test_pytest_looks_into_every_folder_of_tests(request):
     folders = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py")}
     skipped = request.config.getini("norecursedirs")  # "build" is one of them
