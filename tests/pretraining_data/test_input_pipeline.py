@@ -122,12 +122,12 @@ def test_batches_follow_from_the_seed_alone(host_dataset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("host", [(0, 1), (1, 2)])
-def test_any_step_can_be_started_at_on_any_host(host_batches, host):
+@pytest.mark.parametrize(("host", "turns"), [((0, 1), [1.1]), ((1, 2), [0.1, 0.5, 1.1, 4])])
+def test_any_step_can_be_started_at_on_any_host(host_batches, host, turns):
     # A host of two needs two epochs for all examples; whole groups and epochs lie before most of these steps.
-    per_turn = host_batches.num_examples // 4
-    whole = host_batches(4 * per_turn + 2, host=host)
-    for start in (1, per_turn // 2, per_turn + 1, 4 * per_turn):
+    starts = [int(host_batches.num_examples // 4 * share) for share in turns]
+    whole = host_batches(starts[-1] + 2, host=host)
+    for start in starts:
         for batch, same in zip(host_batches(2, start, host), whole[start : start + 2], strict=True):
             assert_equal(batch, same)
 

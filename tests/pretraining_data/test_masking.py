@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masking_batches import CLS_ID, MASK_ID, PAD_ID, REAL_IDS, SEP_ID, TOKENS, chosen_positions, make_batch, mask
 
-from albert_tf.pretraining_data.masking import (
-    MaskingOptions,
-    default_max_predictions,
-    mask_batch,
-    ngram_probabilities,
-)
+from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions, mask_batch
 
 sizes = st.lists(st.integers(1, 5), min_size=1, max_size=7)
 stretches = st.lists(sizes, min_size=1, max_size=5).filter(lambda row: sum(map(sum, row)) + len(row) < 48)
@@ -74,17 +69,6 @@ def test_every_mask_keeps_the_rules(rows, options, seed):
             assert count == min(num_masked + num_permuted, num_pieces)
     for name in ("input_mask", "segment_ids", "token_boundary"):
         np.testing.assert_array_equal(masked[name], features[name])
-
-
-@given(rows=st.lists(st.tuples(st.integers(1, 200), st.integers(1, 200)), min_size=8, max_size=8))
-@settings(max_examples=5)
-def test_words_of_one_piece_spend_the_whole_budget(rows):
-    options = MaskingOptions(max_predictions_per_seq=25)
-    masked = mask(make_batch([([1] * first, [1] * second) for first, second in rows], 403), options)
-    lengths = [first + second + 3 for first, second in rows]
-    # No more than there are words: in a sequence of five, one piece of the two is chosen all the same.
-    expected = [min(25, max(1, round(length * 0.15))) for length in lengths]
-    assert masked["masked_lm_weights"].sum(axis=1).tolist() == expected
 
 
 def test_budget_rounds_as_python_does():
@@ -171,13 +155,6 @@ def test_real_pieces_leave_special_tokens_and_unused_slots_out(tiny_tokenizer):
     assert pieces[list(tokens.unmaskable_ids)].tolist() == ["[CLS]", "[SEP]"]
     assert not [piece for piece in pieces[tokens.real_piece_ids] if piece.startswith("[")]
     assert len(tokens.real_piece_ids) == len(pieces) - 6
-
-
-def test_probabilities_of_ngrams():
-    options = MaskingOptions(20, ngram=3)
-    np.testing.assert_allclose(ngram_probabilities(options), [6 / 11, 3 / 11, 2 / 11])
-    uniform = dataclasses.replace(options, favor_shorter_ngram=False)
-    np.testing.assert_allclose(ngram_probabilities(uniform), [1 / 3, 1 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize(("length", "probability", "expected"), [(512, 0.15, 77), (128, 0.15, 20), (20, 0.15, 3)])

@@ -124,20 +124,6 @@ def test_every_choice_is_as_frequent_as_theory_says(stretches, budget, probabili
     assert abs(chi_square_z_score(counts[common], frequencies[common] * len(chosen))) < MAX_Z
 
 
-def test_every_word_is_as_likely_to_be_chosen():
-    features = make_batch([([1] * 100, [1] * 25)], 128, times=6_000)
-    chosen = chosen_positions(mask(features, MaskingOptions(20)))
-    maskable = ~np.isin(features["input_ids"][0], [CLS_ID, SEP_ID])
-    assert not chosen[:, ~maskable].any()
-    counts = chosen[:, maskable].sum(axis=0)
-    expected = 19 / 125
-    # The n-gram that doesn't fit gives its leading words, so that words which always lead, and they alone, gain.
-    first = np.isin(np.arange(125), [0, 100])
-    z_scores = z_score(counts, len(chosen), expected)
-    assert np.abs(z_scores[~first]).max() < MAX_Z
-    np.testing.assert_allclose(counts[first] / len(chosen), expected, rtol=0.1)
-
-
 def fates_of_chosen(row, options, times):
     """What chosen pieces become, [MASK], [UNK] or another id, if all were [UNK]: int32 [times, P], all of them used."""
     features = make_batch([row], times=times)

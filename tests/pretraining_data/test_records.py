@@ -41,25 +41,6 @@ def test_dynamic_training_records_hold_everything_but_masks(dynamic_shards, read
         assert record.features.keys() == {*ORIGINAL_SPEC, "token_boundary"} - MASKED_LM_FEATURES
 
 
-def test_sequences_are_laid_out_as_in_the_original(dynamic_shards, read_records, tiny_tokenizer):
-    pieces = np.array(tiny_tokenizer.vocabulary.pieces)
-    for record in read_records(dynamic_shards.train_paths):
-        length = int(record.features["input_mask"].sum())
-        tokens = pieces[record.features["input_ids"]]
-        np.testing.assert_array_equal(record.features["input_mask"], np.arange(MAX_SEQ_LENGTH) < length)
-        assert (tokens[length:] == "[PAD]").all()
-        assert tokens[0] == "[CLS]"
-        [middle, last] = np.flatnonzero(tokens == "[SEP]")
-        assert 1 < middle < last - 1
-        assert last == length - 1
-        positions = np.arange(MAX_SEQ_LENGTH)
-        np.testing.assert_array_equal(record.features["segment_ids"], (positions > middle) & (positions <= last))
-        starts_word = ~np.char.startswith(tokens, "##") & (positions < length)
-        # The front of a word may have been cut off: then its rest starts the segment.
-        starts_word[[1, middle + 1]] = True
-        np.testing.assert_array_equal(record.features["token_boundary"], starts_word)
-
-
 def serialize_one_by_one(features):
     """What protobuf itself writes."""
     serialized = []

@@ -7,9 +7,7 @@ import pytest
 from test_imports import LIBRARY, ROOT, imported_modules
 
 # Files, and the rooms that they must not import.
-CLOSED = {
-    "pretraining_data/*.py": ["albert_tf.pretraining_data.making"],
-}
+CLOSED = {"pretraining_data/*.py": ["albert_tf.pretraining_data.making"]}
 PAIRS = [(path, rooms) for pattern, rooms in CLOSED.items() for path in sorted(LIBRARY.glob(pattern))]
 
 

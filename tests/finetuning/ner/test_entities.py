@@ -125,6 +125,7 @@ def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_trace")
 def test_entities_are_learnt_written_and_found_again(task, path, tmp_path, sample_tokenizer):
     tf.keras.utils.set_random_seed(1)
     run = TrainingRun(tmp_path / "run", task, task.make_model(), SETTINGS, sample_tokenizer)
