@@ -67,11 +67,12 @@ def error_of(function, *arguments):
 
 
 @pytest.mark.parametrize(("size", "version"), RELEASED)
-def test_released_json_is_read_unchanged(tmp_path, size, version):
-    path = tmp_path / "albert_config.json"
-    path.write_text(json.dumps({**released_keys(size, version), **UNUSED_RELEASED_KEYS}))
-    config = AlbertConfig.from_json_file(path).to_dict()
-    expected = released_keys(size, version)
+def test_released_json_is_read_unchanged_and_our_copy_is_the_original(tmp_path, size, version):
+    path, expected = tmp_path / "albert_config.json", released_keys(size, version)
+    path.write_text(json.dumps({**expected, **UNUSED_RELEASED_KEYS}))
+    config = AlbertConfig.from_json_file(path)
+    assert config == AlbertConfig.from_json_file(CONFIGS / f"albert_{size}_{version}.json")
+    config = config.to_dict()
     assert {name: config[name] for name in expected} == expected
     assert isinstance(config["hidden_dropout_prob"], float), "also where it is 0 in the file"
     # What the original fixes in its code.
@@ -87,12 +88,6 @@ def test_released_json_is_read_unchanged(tmp_path, size, version):
     }
 
 
-@pytest.mark.parametrize(("size", "version"), RELEASED)
-def test_our_copy_of_a_released_config_is_the_original(size, version):
-    ours = AlbertConfig.from_json_file(CONFIGS / f"albert_{size}_{version}.json")
-    assert ours == AlbertConfig.from_dict(released_keys(size, version))
-
-
 def test_defaults_are_those_of_the_original_code():
     assert AlbertConfig(vocab_size=30000) == AlbertConfig.from_dict(released_keys("xxlarge", "v2"))
 
@@ -104,8 +99,8 @@ def test_every_config_of_the_project_loads(path):
 
 
 def test_unknown_keys_are_refused_by_name():
-    message = error_of(AlbertConfig.from_dict, tiny_keys(hiden_size=16, ln_type="postln"))
-    assert "hiden_size, ln_type" in message
+    message = error_of(AlbertConfig.from_dict, tiny_keys(hiden_size=16, masked_lm_is_shifted=False))
+    assert "hiden_size, masked_lm_is_shifted" in message  # one that no model has, and one that the library dropped
     assert "hidden_size" in message  # what the user may have meant
 
 
@@ -115,10 +110,8 @@ def test_unknown_keys_are_refused_by_name():
         ({"hidden_size": 18}, "hidden_size=18, num_attention_heads=4"),
         ({"num_hidden_layers": 2, "num_hidden_groups": 3}, "num_hidden_groups=3, num_hidden_layers=2"),
         ({"hidden_act": "swish"}, "swish"),
-        ({"hidden_act": None}, "None"),
         ({"sharing": True}, "True"),
         ({"vocab_size": 0}, "0"),
-        ({"vocab_size": "30"}, "'30'"),
         ({"num_hidden_layers": 2.0}, "2.0"),
         ({"num_hidden_layers": True}, "True"),
         ({"hidden_dropout_prob": "0.1"}, "'0.1'"),
@@ -135,23 +128,23 @@ def test_bad_value_is_named_with_what_was_received(changes, received):
     assert received in message.partition("Received: ")[2]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (json.dumps({"hidden_size": 16}), "vocab_size"),
-        (json.dumps(tiny_keys(hidden_size=18)), "multiple of num_attention_heads"),
-        (json.dumps(tiny_keys(sharing="some")), "all, attention, ffn, none"),
+def test_choices_are_listed():
+    assert "all, attention, ffn, none" in error_of(AlbertConfig.from_dict, tiny_keys(sharing="some"))
+    acts = error_of(AlbertConfig.from_dict, tiny_keys(hidden_act="silu"))
+    assert "gelu, gelu_new, gelu_erf, relu, tanh, linear" in acts
+
+
+def test_error_in_a_file_names_the_file_and_dropouts_may_be_whole_numbers(tmp_path):
+    path = tmp_path / "wrong.json"
+    for text, expected in (
         (json.dumps(tiny_keys()), "for a BERT to hidden_size"),
         ('{"vocab_size": 30,\n "hidden_size" 16}', "line 2"),
         ("[30, 16]", "one JSON object"),
-    ],
-)
-def test_error_in_a_file_names_the_file(tmp_path, text, expected):
-    path = tmp_path / "wrong.json"
-    path.write_text(text)
-    message = error_of(AlbertConfig.from_json_file, path)
-    assert str(path) in message
-    assert expected in message
+    ):
+        path.write_text(text)
+        message = error_of(AlbertConfig.from_json_file, path)
+        assert str(path) in message and expected in message
+    assert isinstance(AlbertConfig.from_dict(tiny_keys(hidden_dropout_prob=0)).hidden_dropout_prob, float)
 
 
 @pytest.mark.parametrize("key", ["is_causal", "character_ngrams"])
@@ -160,12 +153,6 @@ def test_later_key_is_written_only_where_it_is_not_the_default(key):
     changed = AlbertConfig.from_dict(tiny_keys(**{key: True}))
     assert changed.to_dict()[key] is True and AlbertConfig.from_dict(changed.to_dict()) == changed
     assert f"{key} must be true or false" in error_of(AlbertConfig.from_dict, tiny_keys(**{key: 1}))
-
-
-@pytest.mark.parametrize("value", [True, False])
-def test_key_of_what_the_library_no_longer_does_is_refused(value):
-    message = error_of(AlbertConfig.from_dict, tiny_keys(masked_lm_is_shifted=value))
-    assert message.startswith("unknown key(s) masked_lm_is_shifted; known keys are ")
 
 
 def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used():

@@ -52,9 +52,7 @@ def of_model(task, train, dev):
 
 def test_classes_of_texts_and_of_pairs():
     assert of_model(Classification(CONFIG), TRAIN, DEV) == {"accuracy": 1.0}
-    three = [
-        LabelledText(text, None, label, 0) for label in "가나다" for text in (f"{label}{label} 좋다", f"{label} 말")
-    ]
+    three = [LabelledText(f"{label} {text}", None, label, 0) for label in "가나다" for text in ("좋다", "말")]
     assert of_model(Classification(CONFIG, ("가", "나", "다")), three, three) == {"accuracy": 1.0}
     words = ("사과", "바다", "구름", "나무")
     pairs = [LabelledText(a, b, str(int(a == b)), 0) for a, b in itertools.product(words, words)]

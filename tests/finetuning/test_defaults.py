@@ -36,19 +36,20 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
     assert default_learning_rate(config, is_pretrained=True) == pretrained
 
 
-@pytest.mark.parametrize(("num_hidden_layers", "rate"), [(1, 5e-4), (4, 5e-4), (12, 1.7e-4), (24, 8.3e-5)])
+@pytest.mark.parametrize(("num_hidden_layers", "rate"), [(4, 5e-4), (12, 1.7e-4), (24, 8.3e-5)])
 def test_deep_model_begins_from_random_weights_at_a_lower_rate(num_hidden_layers, rate):
     config = tiny_config(100).replace(hidden_size=256, num_hidden_layers=num_hidden_layers)
     assert default_learning_rate(config, is_pretrained=False) == rate
     assert default_learning_rate(config, is_pretrained=True) == 1.5e-4
     assert default_learning_rate(config, is_pretrained=False, highest=1e-3) == 5e-4
-    assert default_learning_rate(config.replace(classifier_pooling="aligned"), is_pretrained=False) == 5e-4
+    for is_pretrained in (False, True):
+        assert default_learning_rate(config.replace(classifier_pooling="aligned"), is_pretrained=is_pretrained) == 5e-4
 
 
-@pytest.mark.parametrize(("hidden_size", "rate"), [(128, 1e-3), (256, 5e-4), (768, 5e-5)])
-def test_task_may_raise_the_rate_of_small_models(hidden_size, rate):
-    config = tiny_config(100).replace(hidden_size=hidden_size)
-    assert default_learning_rate(config, is_pretrained=True, highest=1e-3) == rate
+def test_task_may_raise_the_rate_of_small_models():
+    for hidden_size, rate in ((128, 1e-3), (256, 5e-4), (768, 5e-5)):
+        config = tiny_config(100).replace(hidden_size=hidden_size)
+        assert default_learning_rate(config, is_pretrained=True, highest=1e-3) == rate
 
 
 @pytest.mark.parametrize(
@@ -67,24 +68,16 @@ def test_small_models_align_pairs(hidden_size, pooling, reads_pairs, expected):
     assert default_pooling(config, reads_pairs) == expected
 
 
-@pytest.mark.parametrize(("hidden_size", "reads_pairs"), [(128, False), (768, True)])
-def test_first_piece_of_a_causal_model_is_not_read(hidden_size, reads_pairs):
-    config = tiny_config(100).replace(hidden_size=hidden_size, classifier_pooling="first", is_causal=True)
-    assert default_pooling(config, reads_pairs) == "last"
-    assert default_pooling(config.replace(classifier_pooling="mean"), reads_pairs) == "mean"
+def test_first_piece_of_a_causal_model_is_not_read():
+    config = tiny_config(100).replace(hidden_size=768, classifier_pooling="first", is_causal=True)
+    assert default_pooling(config, reads_pairs=True) == "last"
+    assert default_pooling(config.replace(classifier_pooling="mean"), reads_pairs=True) == "mean"
 
 
-@pytest.mark.parametrize(
-    ("hidden_size", "reads_them", "expected"), [(256, False, True), (768, False, False), (768, True, True)]
-)
-def test_small_models_read_characters_and_large_ones_where_their_config_says_so(hidden_size, reads_them, expected):
-    config = tiny_config(100).replace(hidden_size=hidden_size, character_ngrams=reads_them)
-    assert default_character_ngrams(config) == expected
-
-
-def test_head_that_aligns_pairs_is_learnt_at_the_rate_of_random_weights():
-    config = tiny_config(100).replace(classifier_pooling="aligned")
-    assert default_learning_rate(config, is_pretrained=True) == 5e-4
+def test_small_models_read_characters_and_large_ones_where_their_config_says_so():
+    for hidden_size, reads_them, expected in ((256, False, True), (768, False, False), (768, True, True)):
+        config = tiny_config(100).replace(hidden_size=hidden_size, character_ngrams=reads_them)
+        assert default_character_ngrams(config) == expected
 
 
 def test_what_told_replaced_pieces_is_fine_tuned_at_the_rate_of_random_weights(tmp_path):
@@ -103,12 +96,15 @@ def dropouts(config):
     return config.hidden_dropout_prob, config.attention_probs_dropout_prob
 
 
-def test_small_models_are_fine_tuned_with_dropout():
+def test_small_models_are_fine_tuned_with_dropout_and_large_ones_with_that_of_the_config():
     small = tiny_config(100).replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.3)
     assert dropouts(with_default_dropout(small, 1000)) == (0.2, 0.3)
     assert dropouts(with_default_dropout(small, 20_000)) == (0.1, 0.3)
     assert default_token_dropout(small, may_hide_pieces=True) == 0.15
     assert default_token_dropout(small, may_hide_pieces=False) == 0.0
+    large = small.replace(hidden_size=768)
+    assert with_default_dropout(large, 10) == large
+    assert default_token_dropout(large, may_hide_pieces=True) == 0.0
 
 
 def test_of_aligned_pairs_more_pieces_are_hidden_and_they_are_read_more_often():
@@ -129,12 +125,6 @@ def test_pieces_are_hidden_of_single_texts_and_of_pairs_that_are_compared():
         assert task.may_hide_pieces == may_hide[name]
     regression = Regression(tiny_config(100), DATASETS["korsts"])
     assert regression.may_hide_pieces and regression.predicts_numbers
-
-
-def test_dropout_of_large_models_is_the_configs():
-    large = tiny_config(100).replace(hidden_size=768, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    assert with_default_dropout(large, 10) == large
-    assert default_token_dropout(large, may_hide_pieces=True) == 0.0
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
@@ -158,21 +148,14 @@ def test_settings_that_are_given_replace_the_defaults():
 
 
 @pytest.mark.parametrize(
-    ("num_long", "expected"),
-    [(0, 8), (1, 8), (2, 24), (1000, 24)],  # of a thousand: one may be cut, for it is less than 0.5%
+    ("num_long", "longest", "expected"),
+    [(1, 64, 8), (2, 64, 24), (300, 64, 24), (300, 12, 12)],  # one may be cut, for it is less than 0.5%
 )
-def test_length_leaves_nearly_all_texts_whole(sample_tokenizer, num_long, expected):
+def test_length_leaves_nearly_all_texts_whole_and_is_at_most_the_models(sample_tokenizer, num_long, longest, expected):
     short, long = "책", " ".join(["책"] * 20)  # 3 and 22 pieces, with [CLS] and [SEP]
-    task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=64))
-    texts = [long] * num_long + [short] * (300 - num_long)
-    examples = [LabelledText(text, None, "0", 1) for text in texts]
+    task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=longest))
+    examples = [LabelledText(text, None, "0", 1) for text in [long] * num_long + [short] * (300 - num_long)]
     assert choose_max_seq_length(task, examples, sample_tokenizer) == expected
-
-
-def test_length_is_at_most_the_models(sample_tokenizer):
-    task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=12))
-    examples = [LabelledText(" ".join(["책"] * 20), None, "0", 1)]
-    assert choose_max_seq_length(task, examples, sample_tokenizer) == 12
 
 
 @pytest.mark.parametrize(

@@ -19,19 +19,15 @@ def chosen_texts(rows, fraction):
     return {text for (text, _), is_dev in zip(rows, dev_rows(rows, fraction)) if is_dev}
 
 
-@pytest.mark.parametrize("fraction", [0.05, 0.1, 0.5])
+@pytest.mark.parametrize("fraction", [0.05, 0.5])
 def test_share_is_kept_of_each_label(fraction):
     counts = collections.Counter(label for (_, label), is_dev in zip(ROWS, dev_rows(ROWS, fraction)) if is_dev)
     assert counts == {"좋음": round(300 * fraction), "나쁨": round(100 * fraction)}
 
 
-def test_same_texts_are_chosen_whatever_their_order():
-    others = random.Random(5).sample(ROWS, len(ROWS))
-    assert chosen_texts(others, 0.1) == chosen_texts(ROWS, 0.1)
-
-
-def test_texts_stay_chosen_when_others_are_added():
+def test_same_texts_are_chosen_whatever_their_order_and_when_others_are_added():
     before = chosen_texts(ROWS, 0.1)
+    assert chosen_texts(random.Random(5).sample(ROWS, len(ROWS)), 0.1) == before
     more = [(f"새 글 {number}", "좋음") for number in range(100)]
     assert len(chosen_texts(ROWS + more, 0.1) & before) >= 0.75 * len(before)
 
@@ -53,22 +49,27 @@ def test_rare_labels_have_their_share_together_and_keep_one_text_each():
     assert not any(dev_rows([("하나", "a"), ("둘", "b")], 0.9))
 
 
+def test_rare_label_among_several_keeps_an_example_to_train_on():
+    keys = [(f"글 {number}", ("배송",) if number % 2 else ("포장", "빠름")) for number in range(400)]
+    for number, is_dev in enumerate(dev_rows(keys, 0.1)):
+        if is_dev and number < 20:
+            keys[number] = (keys[number][0], ("환불", "배송"))
+    are_dev = dev_rows(keys, 0.1)
+    counts = collections.Counter(label for (_, labels), is_dev in zip(keys, are_dev) for label in labels if is_dev)
+    total = collections.Counter(label for _, labels in keys for label in labels)
+    assert all(counts[label] < total[label] for label in total)
+    for label in ("배송", "포장", "빠름"):
+        assert counts[label] == pytest.approx(total[label] / 10, abs=2)
+
+
 @pytest.mark.parametrize(
     ("fraction", "rows"),
-    [
-        (0.1, [("하나", ""), ("둘", "")]),
-        (0.5, [("같다", "")] * 9),
-        (0.0, [("하나", ""), ("둘", "")]),
-        (0.1, [(f"글 {number}", str(number)) for number in range(30)]),
-    ],
+    [(0.1, [("하나", ""), ("둘", "")]), (0.5, [("같다", "")] * 9), (0.1, [(f"글 {n}", str(n)) for n in range(30)])],
 )
 def test_share_that_is_empty_is_refused(fraction, rows):
-    with pytest.raises(InputError) as failure:
+    told = f"`dev_fraction={fraction:g}` leaves none of the {len(rows)} examples of a.csv to evaluate on; choose"
+    with pytest.raises(InputError, match=told):
         Share(fraction, is_dev=True).choose("a.csv", [text for text, _ in rows], rows)
-    assert str(failure.value) == (
-        f"`dev_fraction={fraction:g}` leaves none of the {len(rows)} examples of a.csv to evaluate on; choose another "
-        "share, or add examples (one of each label is trained on)"
-    )
 
 
 def test_parts_of_a_file_are_told_apart_by_content(tmp_path):

@@ -1,8 +1,7 @@
-"""A new task needs nothing but its class: it trains, resumes, evaluates, predicts, and is planned for a TPU."""
+"""A new task needs nothing but its class: it trains, resumes, evaluates and predicts."""
 
 import json
 import os
-import pathlib
 import signal
 
 import pytest
@@ -11,7 +10,6 @@ from tiny_config import tiny_config
 from toy_task import AsksSomething
 
 from albert_tf.finetuning import runner
-from albert_tf.runs.tpu_compiler import lower_step
 from albert_tf.training import RunSettings, TrainingRun
 
 pytestmark = pytest.mark.slow
@@ -22,20 +20,30 @@ SETTINGS = RunSettings(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def task(sample_tokenizer):
     return AsksSomething(tiny_config(len(sample_tokenizer)))
 
 
-@pytest.fixture
-def lines(tmp_path, task, sample_tokenizer):
-    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
-    return runner.load_file(task, str(tmp_path / "lines.txt"), sample_tokenizer, 12)
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory, task, sample_tokenizer):
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return runner.load_file(task, str(path), sample_tokenizer, 12)
 
 
 def start(folder, task, tokenizer):
     tf.keras.utils.set_random_seed(1)
     return TrainingRun(folder, task, task.make_model(), SETTINGS, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, task, lines, sample_tokenizer, quick_to_trace):
+    """The folder of a run that was never stopped, and what it predicts."""
+    folder = tmp_path_factory.mktemp("whole")
+    run = start(folder, task, sample_tokenizer)
+    assert runner.train(run, lines, lines)
+    return folder, runner.predict(run, lines, batch_size=2)
 
 
 def weights(folder):
@@ -44,22 +52,22 @@ def weights(folder):
     return reader.get_tensor(name).tolist()
 
 
-def test_task_trains_evaluates_and_predicts(tmp_path, task, lines, sample_tokenizer):
-    run = start(tmp_path / "run", task, sample_tokenizer)
-    assert runner.train(run, lines, lines)
+def test_task_is_restored_evaluates_and_predicts(whole, task, lines, sample_tokenizer):
+    folder, predictions = whole
+    run = start(folder, task, sample_tokenizer)
+    run.restore()
+    assert runner.predict(run, lines, 4) == predictions
     results = runner.evaluate(run, lines)
-    predictions = runner.predict(run, lines, batch_size=2)
     assert len(predictions) == len(LINES) and results["num_examples"] == len(LINES)
     right = sum(guess == line.endswith("?") for guess, line in zip(predictions, LINES))
     assert results["accuracy"] == pytest.approx(right / len(LINES))
     assert results["found"] == sum(guess for guess, line in zip(predictions, LINES) if line.endswith("?"))
-    assert json.loads((tmp_path / "run" / "eval_results.json").read_text()) == results
-    written = pathlib.Path(tmp_path / "run" / "predictions.tsv").read_text().splitlines()
+    assert json.loads((folder / "eval_results.json").read_text()) == results
+    written = (folder / "predictions.tsv").read_text().splitlines()
     assert written == [f"{line}\t{guess}" for line, guess in zip(LINES, predictions)]
 
 
-def test_task_resumes_to_the_same_result(tmp_path, task, lines, sample_tokenizer, monkeypatch):
-    assert runner.train(start(tmp_path / "whole", task, sample_tokenizer), lines, lines)
+def test_task_resumes_to_the_same_result(whole, tmp_path, task, lines, sample_tokenizer, monkeypatch):
     encode = runner._dev_dataset
 
     def stop_and_encode(*arguments):
@@ -72,22 +80,4 @@ def test_task_resumes_to_the_same_result(tmp_path, task, lines, sample_tokenizer
         assert not runner.train(stopped, lines, lines)
     assert stopped.step == 3
     assert runner.train(start(tmp_path / "stopped", task, sample_tokenizer), lines, lines)
-    assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
-
-
-def test_trained_model_is_restored_to_be_used(tmp_path, task, lines, sample_tokenizer):
-    run = start(tmp_path / "run", task, sample_tokenizer)
-    runner.train(run, lines)
-    expected = runner.predict(run, lines, 4)
-    restored = start(tmp_path / "run", task, sample_tokenizer)
-    restored.restore()
-    assert restored.step == 6
-    assert runner.predict(restored, lines, 4) == expected
-
-
-def test_task_is_planned_for_a_tpu(task):
-    program = lower_step(task, 8, 16, "adamw", num_replicas=2)
-    assert "stablehlo.all_reduce" in program
-    compile_step = pytest.importorskip("albert_tf.runs.tpu_compiler")
-    pytest.importorskip("libtpu")
-    assert compile_step.compile_program(program, "v5e:2x2", 2).temporary_bytes > 0
+    assert weights(tmp_path / "stopped") == weights(whole[0])

@@ -16,8 +16,8 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import default_objective, make_objective, usual_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.objectives.registry import settings_of_objectives
+from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.runs.tpu_compiler import planned_names, planned_objective, zeros
 
 CONFIG = tiny_config(50)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import shutil
 import types
 
@@ -135,29 +134,6 @@ def find(config):
         return find_shards(shards, config, held_out, on_damaged_shard=on_damaged_shard, **lengths)
 
     return call
-
-
-@pytest.fixture
-def edit_manifest(folder):
-    """Changes the manifest of `folder`: calls a function with it."""
-
-    def edit(change):
-        path = folder / "manifest.json"
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        change(manifest)
-        path.write_text(json.dumps(manifest), encoding="utf-8")
-
-    return edit
-
-
-@pytest.fixture
-def bare_folder(static_shards, tmp_path):
-    """Masked shards as the original makes them: with nothing beside them."""
-    folder = tmp_path / "bare"
-    folder.mkdir()
-    for path in static_shards.train_paths:
-        shutil.copy(path, folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,88 +1,190 @@
-"""Batches follow from the seed alone, go on where a run stopped, and leave no example out."""
+"""Batches follow from the seed alone, start at any step on any host, and leave no example out."""
 
 import collections
-import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from input_batches import assert_equal, assert_goes_on, originals
 
 from albert_tf.base.errors import InputError
+from albert_tf.objectives import language_models as masked_lm
 from albert_tf.pretraining_data import input_pipeline
-from albert_tf.pretraining_data.input_pipeline import (
-    InputOptions,
-    check_readable,
-    eval_dataset,
-    pad_batch,
-    train_dataset,
-)
+from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable, eval_dataset, train_dataset
 
 MAX_SEQ_LENGTH, MAX_PREDICTIONS = 32, 5  # as the shards' fixtures have them
 STATIC_OPTIONS = InputOptions(MAX_SEQ_LENGTH, MAX_PREDICTIONS, is_static=True)
 
 
-@pytest.fixture(params=["dynamic", "static"])
-def train(request, dynamic_shards, static_shards, dynamic_options, prepare):
-    """Makes batches of one kind of shards: train(number of batches, batch size, seed, start_step)."""
-    shards, options = {"dynamic": (dynamic_shards, dynamic_options), "static": (static_shards, STATIC_OPTIONS)}[
-        request.param
-    ]
+@pytest.fixture(scope="module")
+def many_shards(build_shards, random_documents, tmp_path_factory):
+    """Thirteen shards of unmasked examples, of unequal numbers."""
+    folder = tmp_path_factory.mktemp("many")
+    return build_shards(folder, random_documents(90), num_shards=13, held_out_fraction=0.0)
 
-    def batches(count, batch_size=8, seed=1, start_step=0):
-        dataset = train_dataset(shards.train_paths, options, prepare, batch_size, seed, start_step)
-        return list(dataset.take(count).as_numpy_iterator())
 
-    batches.num_examples = shards.manifest["splits"]["train"]["examples"]
+@pytest.fixture
+def quick_masks(monkeypatch):
+    """Draws masks that follow from the seed alone; the real ones take longer to trace than all the rest."""
+
+    def mask_batch(features, options, seed):
+        num_examples, length = tf.unstack(tf.shape(features["input_ids"]))
+        shape = [num_examples, options.max_predictions_per_seq]
+        positions = tf.random.stateless_uniform(shape, seed, 1, length, tf.int32)
+        masked_lm = {
+            "masked_lm_positions": positions,
+            "masked_lm_ids": tf.gather(features["input_ids"], positions, batch_dims=1),
+            "masked_lm_weights": tf.ones(shape),
+        }
+        return {**features, **masked_lm}
+
+    monkeypatch.setattr(masked_lm, "mask_batch", mask_batch)
+
+
+@pytest.fixture
+def host_dataset(many_shards, dynamic_options, prepare, quick_masks, monkeypatch):
+    """Makes a data set of one host's batches of `many_shards`, in groups of three shards: several an epoch."""
+    monkeypatch.setattr(input_pipeline, "_SHARDS_PER_GROUP", 3)
+    examples_per_shard = many_shards.manifest["splits"]["train"]["examples_per_shard"]
+
+    def dataset(start_step=0, host=(0, 1), batch_size=4, **changes):
+        arguments = {
+            "paths": many_shards.train_paths,
+            "options": dynamic_options,
+            "prepare": prepare,
+            "global_batch_size": batch_size * host[1],
+            "seed": 1,
+            "start_step": start_step,
+            "examples_per_shard": examples_per_shard,
+            "host_index": host[0],
+            "num_hosts": host[1],
+        }
+        return train_dataset(**(arguments | changes))
+
+    dataset.num_examples = sum(examples_per_shard)
+    return dataset
+
+
+@pytest.fixture
+def host_batches(host_dataset):
+    """Returns the first batches: host_batches(number of batches, start_step, (host, hosts))."""
+
+    def batches(count, *arguments, **changes):
+        return list(host_dataset(*arguments, **changes).take(count).as_numpy_iterator())
+
+    batches.num_examples = host_dataset.num_examples
     return batches
 
 
-@pytest.mark.slow
-def test_batches_follow_from_the_seed(train):
-    first, again, other = (train(4, seed=seed) for seed in (1, 1, 2))
-    for batch, same, different in zip(first, again, other):
-        assert_equal(batch, same)
-        assert (batch["input_ids"] != different["input_ids"]).any()
+@pytest.fixture
+def opened(monkeypatch):
+    """The paths that training data sets open from now on, in order."""
+    paths, original = [], tf.data.TFRecordDataset
+
+    def note(path):
+        paths.append(path.numpy().decode())
+        return path
+
+    def noting(path):
+        noted = tf.data.Dataset.from_tensors(path).map(lambda path: tf.py_function(note, [path], tf.string))
+        return noted.flat_map(lambda path: original(tf.ensure_shape(path, [])))
+
+    monkeypatch.setattr(input_pipeline.tf.data, "TFRecordDataset", noting)
+    return paths
+
+
+def assert_equal(batch, other):
+    assert batch.keys() == other.keys()
+    for name, values in batch.items():
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+def originals(batches):
+    """The pieces of each example before masking, as tuples, and the positions of its masks."""
+    for batch in batches:
+        for ids, positions, labels in zip(batch["input_ids"], batch["masked_lm_positions"], batch["masked_lm_ids"]):
+            used = positions > 0
+            restored = ids.copy()
+            restored[positions[used]] = labels[used]
+            yield tuple(restored.tolist()), tuple(positions.tolist())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program_seed", [0, 2])
-def test_batches_do_not_depend_on_the_seed_of_the_program(train, program_seed):
+def test_batches_follow_from_the_seed_alone(host_dataset):
     tf.random.set_seed(1)
-    expected = train(2)
-    tf.random.set_seed(program_seed)
-    assert_goes_on(train(2), 0, expected)
+    dataset = host_dataset().take(2)
+    first, again = (list(dataset.as_numpy_iterator()) for _ in range(2))
+    tf.random.set_seed(0)  # which tf.data takes for no seed at all
+    same, other = (list(host_dataset(seed=seed).take(2).as_numpy_iterator()) for seed in (1, 2))
+    for step, batch in enumerate(first):
+        assert_equal(batch, again[step])
+        assert_equal(batch, same[step])
+        assert (batch["input_ids"] != other[step]["input_ids"]).any()
 
 
 @pytest.mark.slow
-def test_iterating_twice_gives_the_same_batches(dynamic_shards, dynamic_options, prepare):
-    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 8, seed=1).take(3)
-    for batch, again in zip(dataset.as_numpy_iterator(), dataset.as_numpy_iterator()):
-        assert_equal(batch, again)
+@pytest.mark.parametrize(("host", "turns"), [((0, 1), [1.1]), ((1, 2), [0.1, 0.5, 1.1, 4])])
+def test_any_step_can_be_started_at_on_any_host(host_batches, host, turns):
+    # A host of two needs two epochs for all examples; whole groups and epochs lie before most of these steps.
+    starts = [int(host_batches.num_examples // 4 * share) for share in turns]
+    whole = host_batches(starts[-1] + 2, host=host)
+    for start in starts:
+        for batch, same in zip(host_batches(2, start, host), whole[start : start + 2], strict=True):
+            assert_equal(batch, same)
 
 
 @pytest.mark.slow
-def test_started_later_it_goes_on_with_the_same_batches(train):
-    batch_size = 16
-    per_epoch = -(-train.num_examples // batch_size)
-    whole = train(2 * per_epoch + 2, batch_size)
-    # In the first epoch, across its end, and past the next one.
-    for start in (1, per_epoch - 1, 2 * per_epoch):
-        assert_goes_on(train(2, batch_size, start_step=start), start, whole)
+def test_start_far_ahead_opens_only_the_shards_of_its_group(host_batches, opened):
+    start, host = 10**7, (1, 2)
+    (first,) = host_batches(1, start, host)
+    assert 1 <= len(opened) <= 2 * 3, "the group of the step, and the next one if the batch reaches into it"
+    # More than an epoch earlier, and read up to there.
+    lead = host_batches.num_examples // 4 + 1
+    assert_equal(first, host_batches(lead + 1, start - lead, host)[-1])
+
+
+def test_numbers_of_examples_are_counted_only_where_they_are_needed(host_batches, monkeypatch):
+    start = host_batches.num_examples // 4 + 3
+    assert_equal(*host_batches(1, start, examples_per_shard=None), *host_batches(1, start))
+    monkeypatch.delattr(input_pipeline, "count_records")
+    assert host_batches(1, examples_per_shard=None)
 
 
 @pytest.mark.slow
-def test_every_epoch_holds_every_example_once_in_a_new_order(train):
-    count = train.num_examples
-    batches = train(2 * count // 7 + 1, batch_size=7)  # a batch size that does not divide an epoch
-    examples = [example for example, _ in originals(batches)]
-    first, second = examples[:count], examples[count : 2 * count]
-    assert collections.Counter(first) == collections.Counter(second)
-    assert first != second
+def test_hosts_share_an_epoch_and_take_turns(host_batches, many_shards, read_records):
+    every_example = collections.Counter(
+        tuple(record.features["input_ids"].tolist()) for record in read_records(many_shards.train_paths)
+    )
+    count, num_hosts = host_batches.num_examples, 3
+    assert count % 7, "batches lie across the ends of epochs"
+    read = [
+        [example for example, _ in originals(host_batches(2 * count // 7 + 1, host=(host, num_hosts), batch_size=7))]
+        for host in range(num_hosts)
+    ]
+    # As much as any host reads of an epoch: four shards, of the thirteen.
+    sizes = sorted(many_shards.manifest["splits"]["train"]["examples_per_shard"])
+    together = sum((collections.Counter(examples[: sum(sizes[:4])]) for examples in read), collections.Counter())
+    assert together <= every_example, "two hosts read the same shard"
+    for examples in read:
+        first, second = examples[:count], examples[count : 2 * count]
+        assert collections.Counter(first) == collections.Counter(second) == every_example
+        assert first != second
 
 
 @pytest.mark.slow
-def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_options, monkeypatch, prepare):
+def test_masks_differ_between_hosts_and_batches(host_batches):
+    masks = [batch["masked_lm_positions"].tobytes() for host in (0, 1) for batch in host_batches(3, host=(host, 2))]
+    assert len(set(masks)) == 6
+
+
+def test_hosts_that_have_too_few_shards_or_cannot_share_a_batch_are_refused(host_dataset):
+    with pytest.raises(InputError, match=r"13 shards are too few for 14 hosts, .* --num_shards"):
+        host_dataset(host=(0, 14))
+    with pytest.raises(InputError, match="`train_batch_size=5` must be a multiple of the number of hosts, 2"):
+        host_dataset(host=(0, 2), global_batch_size=5)
+
+
+@pytest.mark.slow
+def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_options, prepare, quick_masks, monkeypatch):
     # Where a corpus is larger than the shuffle buffer, only the order of its shards brings distant examples together.
     monkeypatch.setattr(input_pipeline, "_SHUFFLE_BUFFER", 1)
     monkeypatch.setattr(input_pipeline, "_SHARDS_PER_GROUP", 1)
@@ -92,23 +194,6 @@ def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_optio
     assert len(first_examples) == len(dynamic_shards.train_paths)
 
 
-@pytest.mark.slow
-def test_dynamic_masks_differ_between_epochs(dynamic_shards, dynamic_options, prepare):
-    count = dynamic_shards.manifest["splits"]["train"]["examples"]
-    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, count, seed=1).take(2)
-    first, second = (dict(originals([batch])) for batch in dataset.as_numpy_iterator())
-    assert np.mean([positions != second[example] for example, positions in first.items()]) > 0.5
-
-
-@pytest.mark.slow
-def test_every_batch_has_masks_of_its_own(build_shards, dynamic_options, tmp_path, prepare):
-    # Words of one piece at the same positions in every example: only the draw can make a difference.
-    same_documents = [["가 나 다 라 마 바", "사 아 자 차 카 타"]] * 10
-    shards = build_shards(tmp_path, same_documents, held_out_fraction=0.0, short_seq_prob=0.0)
-    batches = train_dataset(shards.train_paths, dynamic_options, prepare, 10, seed=1).take(4).as_numpy_iterator()
-    assert len({batch["masked_lm_positions"].tobytes() for batch in batches}) == 4
-
-
 def test_static_masks_stay(static_shards, prepare):
     count = static_shards.manifest["splits"]["train"]["examples"]
     dataset = train_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, count, seed=1).take(2)
@@ -116,10 +201,7 @@ def test_static_masks_stay(static_shards, prepare):
     assert first == second
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shards, dynamic_options, prepare):
-    shards, options = (dynamic_shards, dynamic_options) if kind == "dynamic" else (static_shards, STATIC_OPTIONS)
+def test_batches_have_static_shapes_and_dtypes(dynamic_shards, static_shards, dynamic_options, prepare):
     sequence, masked = tf.TensorSpec([4, MAX_SEQ_LENGTH], tf.int32), tf.TensorSpec([4, MAX_PREDICTIONS], tf.int32)
     expected = {
         "input_ids": sequence,
@@ -131,24 +213,20 @@ def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shar
         "sentence_order_labels": tf.TensorSpec([4], tf.int32),
         "example_weights": tf.TensorSpec([4], tf.float32),
     }
-    train = train_dataset(shards.train_paths, options, prepare, 4, seed=1)
-    evaluation = eval_dataset(shards.held_out_paths, STATIC_OPTIONS, prepare, 4)
-    assert train.element_spec == evaluation.element_spec == expected
-    for dataset in (train, evaluation):
-        for name, values in next(dataset.as_numpy_iterator()).items():
-            assert values.shape == expected[name].shape
+    for dataset in (
+        train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 4, seed=1),
+        train_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, 4, seed=1),
+        eval_dataset(static_shards.held_out_paths, STATIC_OPTIONS, prepare, 4),
+    ):
+        assert dataset.element_spec == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("batch_size", [1, 5, 1000])
-def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(
-    static_shards, read_records, batch_size, prepare
-):
-    batches = list(eval_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, batch_size).as_numpy_iterator())
+def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(static_shards, read_records, prepare):
+    batches = list(eval_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, 7).as_numpy_iterator())
     rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
     records = [record.features for record in read_records(static_shards.train_paths)]
     count = len(records)
-    assert len(rows["input_ids"]) == -(-count // batch_size) * batch_size
+    assert len(rows["input_ids"]) == -(-count // 7) * 7 > count > 7
     names = {name: name for name in rows} | {"sentence_order_labels": "next_sentence_labels"}
     del names["example_weights"]
     for ours, theirs in names.items():
@@ -159,19 +237,10 @@ def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(
         assert not rows[name][count:].any()
 
 
-@pytest.mark.slow
-def test_evaluation_masks_dynamic_records_the_same_each_time(dynamic_shards, dynamic_options, prepare):
-    first, again = (
-        eval_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 16).as_numpy_iterator() for _ in range(2)
-    )
-    for batch, same in itertools.zip_longest(first, again):
+def test_evaluation_masks_dynamic_records_the_same_each_time(dynamic_shards, dynamic_options, prepare, quick_masks):
+    dataset = eval_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 16)
+    for batch, same in zip(dataset.as_numpy_iterator(), dataset.as_numpy_iterator(), strict=True):
         assert_equal(batch, same)
-
-
-def test_pad_batch_leaves_a_full_batch_alone():
-    features = {"ids": tf.constant([[1, 2], [3, 4]]), "weights": tf.constant([1.0, 1.0])}
-    for name, values in pad_batch(features, 2).items():
-        np.testing.assert_array_equal(values, features[name])
 
 
 @pytest.mark.parametrize(("max_seq_length", "max_predictions"), [(16, MAX_PREDICTIONS), (MAX_SEQ_LENGTH, 4)])

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masking_batches import CLS_ID, MASK_ID, PAD_ID, REAL_IDS, SEP_ID, TOKENS, chosen_positions, make_batch, mask
 
-from albert_tf.pretraining_data.masking import (
-    MaskingOptions,
-    default_max_predictions,
-    mask_batch,
-    ngram_probabilities,
-)
+from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions, mask_batch
 
 sizes = st.lists(st.integers(1, 5), min_size=1, max_size=7)
 stretches = st.lists(sizes, min_size=1, max_size=5).filter(lambda row: sum(map(sum, row)) + len(row) < 48)
@@ -41,7 +36,7 @@ def budgets_of(options, num_tokens):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(rows=batches, options=all_options, seed=mask_seeds)
 def test_every_mask_keeps_the_rules(rows, options, seed):
     features = make_batch(rows)
@@ -76,41 +71,11 @@ def test_every_mask_keeps_the_rules(rows, options, seed):
         np.testing.assert_array_equal(masked[name], features[name])
 
 
-@given(rows=st.lists(st.tuples(st.integers(1, 200), st.integers(1, 200)), min_size=8, max_size=8))
-@settings(max_examples=10)
-def test_words_of_one_piece_spend_the_whole_budget(rows):
-    options = MaskingOptions(max_predictions_per_seq=25)
-    masked = mask(make_batch([([1] * first, [1] * second) for first, second in rows], 403), options)
-    lengths = [first + second + 3 for first, second in rows]
-    # No more than there are words: in a sequence of five, one piece of the two is chosen all the same.
-    expected = [min(25, max(1, round(length * 0.15))) for length in lengths]
-    assert masked["masked_lm_weights"].sum(axis=1).tolist() == expected
-
-
 def test_budget_rounds_as_python_does():
     # To even where it is exactly halfway, which 32-bit numbers get wrong for 190.
     lengths = [30, 50, 190]
     masked = mask(make_batch([([1] * (length - 2),) for length in lengths], 190), MaskingOptions(40))
     assert masked["masked_lm_weights"].sum(axis=1).tolist() == [round(length * 0.15) for length in lengths]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "before", [[[1]], [[1, 1]], [[1, 1, 1]], [[1, 1], [1, 1]]], ids=["one", "two", "three", "two stretches of two"]
-)
-@pytest.mark.parametrize("segment", [0, 1])
-def test_ngrams_never_cross_separators(before, segment):
-    # If an n-gram went from one stretch into the next, the words on both sides would be chosen together often.
-    options = MaskingOptions(3, masked_lm_prob=0.5, ngram=3, favor_shorter_ngram=False)
-    features = make_batch([(*before, [1] * 40)], 52, times=2000)
-    features["segment_ids"][:] = segment  # a [SEP] separates, whatever the segments say
-    chosen = chosen_positions(mask(features, options))
-    end = sum(map(len, before)) + len(before)
-    last, first, second = chosen[:, end - 1], chosen[:, end + 1], chosen[:, end + 2]
-    assert last.sum() > 100
-    assert first[last].mean() < 0.15
-    # Inside a stretch they are.
-    assert second[first].mean() > 0.4
 
 
 def test_word_longer_than_the_budget_is_left_for_one_that_fits():
@@ -171,18 +136,15 @@ def test_masks_follow_from_the_seed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("drop_remainder", [False, True])
-def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
-    options = MaskingOptions(7, do_permutation=drop_remainder, tokens=TOKENS)
+def test_masks_are_drawn_in_a_dataset_with_static_shapes():
+    options = MaskingOptions(7, do_permutation=True, tokens=TOKENS)
     features = make_batch([([1] * 20, [2] * 10), ([1, 2, 3],), ([1] * 3, [2] * 2, [3])] * 2)
-    batches = tf.data.Dataset.from_tensor_slices(features).batch(4, drop_remainder=drop_remainder)
+    batches = tf.data.Dataset.from_tensor_slices(features).batch(4, drop_remainder=True)
     dataset = batches.map(lambda batch: mask_batch(batch, options, tf.constant([1, 2])))
-    batch_size = 4 if drop_remainder else None
     for name, spec in dataset.element_spec.items():
-        assert spec.shape.as_list() == [batch_size, 7 if name.startswith("masked_lm") else 48]
+        assert spec.shape == [4, 7 if name.startswith("masked_lm") else 48]
     in_graph = next(dataset.as_numpy_iterator())
-    eager = mask({name: values[:4] for name, values in features.items()}, options)
-    for name, values in eager.items():
+    for name, values in mask({name: values[:4] for name, values in features.items()}, options).items():
         np.testing.assert_array_equal(in_graph[name], values)
 
 
@@ -195,13 +157,6 @@ def test_real_pieces_leave_special_tokens_and_unused_slots_out(tiny_tokenizer):
     assert len(tokens.real_piece_ids) == len(pieces) - 6
 
 
-def test_probabilities_of_ngrams():
-    options = MaskingOptions(20, ngram=3)
-    np.testing.assert_allclose(ngram_probabilities(options), [6 / 11, 3 / 11, 2 / 11])
-    uniform = dataclasses.replace(options, favor_shorter_ngram=False)
-    np.testing.assert_allclose(ngram_probabilities(uniform), [1 / 3, 1 / 3, 1 / 3])
-
-
 @pytest.mark.parametrize(("length", "probability", "expected"), [(512, 0.15, 77), (128, 0.15, 20), (20, 0.15, 3)])
 def test_default_limit_never_cuts_masking_short(length, probability, expected):
     assert default_max_predictions(length, probability) == expected
@@ -210,7 +165,7 @@ def test_default_limit_never_cuts_masking_short(length, probability, expected):
 
 @pytest.mark.slow
 @given(rows=batches, limit=st.integers(1, 24), seed=mask_seeds)
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_permutation_and_masks_share_the_limit(rows, limit, seed):
     # No piece occurs twice, and 7 stands for every random piece, so that it shows what moved and what was masked.
     options = MaskingOptions(limit, 0.3, do_whole_word_mask=False, do_permutation=True)

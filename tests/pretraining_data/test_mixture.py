@@ -15,7 +15,7 @@ from albert_tf.pretraining_data.making.builder import build, shard_paths
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.shards import find_shards
-from albert_tf.runs.phases import describe_mixture, language_mixture
+from albert_tf.runs.phases import language_mixture
 
 SEED = tf.constant([1, 2], tf.int64)
 CHI_SQUARE = {1: 15.14, 2: 18.42}  # exceeded once in 10,000 times, by degrees of freedom
@@ -142,13 +142,3 @@ def test_all_hosts_read_one_language_where_a_batch_is_of_one(found):
     hosts = [batches_of(found, 20, 0, host, 2, is_one_a_batch=True)[1] for host in (0, 1)]
     np.testing.assert_array_equal(*hosts)
     assert (hosts[0] == hosts[0][:, :1]).all() and len(np.unique(hosts[0])) == 2
-
-
-def test_frequencies_are_told(found):
-    mixture = language_mixture(found, 0.0)
-    sizes = np.array(found.tokens_of_sources)
-    share = sizes[0] / sizes.sum()
-    assert describe_mixture(found, mixture) == (
-        f"languages: large {share:.1%} of the pieces, 50.0% of the examples drawn; small {1 - share:.1%} of the "
-        "pieces, 50.0% of the examples drawn"
-    )

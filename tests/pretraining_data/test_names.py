@@ -69,12 +69,9 @@ def test_name_of_several_lines_is_left_out(tokenizer):
     ("text", "message"),
     [
         ("", "names.txt contains no names"),
-        ("\n \n", "names.txt contains no names"),
         ("서울\n이순신\n\n서울\tLC\n", "names.txt, line 4: 서울 is on line 1 too; remove one"),
         ("서울\n\tLC\n", "names.txt, line 2: it must be a name"),
-        ("서울\tLC\tCity\n", "names.txt, line 1: it must be a name"),
         ("서울\n이순신\r서울", "names.txt, line 2: it must be a name, .* Received: '이순신\\\\r서울'$"),
-        ("서울\x0b이순신", "names.txt, line 1: it must be a name"),
         ("서울 " * 1000, f"names.txt: no name can be .*[(]{('서울 ' * 50)[:100]}\\.\\.\\. has more than"),
         ("서울\t\t" * 1000, r"names.txt, line 1: it must be a name, .{,160}\.\.\.$"),
         ("김유신\n강감찬\n", "names.txt: no name can be found by this vocabulary"),
@@ -136,6 +133,7 @@ def found(names, rows):
     return [values.numpy().tolist() for values in finder(names)(tf.constant(rows, tf.int32))]
 
 
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(NAMES, st.data())
 def test_equals_a_search_from_left_to_right(names, data):
     # Text that is put together of names, in part, meets prefixes, overlaps and what follows a name.
@@ -148,26 +146,17 @@ def test_equals_a_search_from_left_to_right(names, data):
         assert tuple(of_row) == reference(row, names)
 
 
-@pytest.mark.parametrize(
-    ("names", "row", "numbers", "lengths"),
-    [
-        pytest.param([(1,), (1, 5)], [9, 1, 5, 6, 9, 0], [0, 2, 0, 0, 0, 0], [0, 2, 0, 0, 0, 0], id="the longest"),
-        pytest.param([(1, 5)], [1, 6, 1, 5, 6, 1], [0, 0, 1, 0, 0, 0], [0, 0, 2, 0, 0, 0], id="a josa follows"),
-        pytest.param([(5,)], [1, 5, 5, 1, 5, 5], [0] * 6, [0] * 6, id="not within a word"),
-        pytest.param([(1, 2), (2, 3), (3, 4)], [1, 2, 3, 4, 0], [1, 0, 3, 0, 0], [2, 0, 2, 0, 0], id="overlaps"),
-        pytest.param([(1, 2)], [1, 9, 2, 1, 0, 1], [0] * 6, [0] * 6, id="not across a special token or the end"),
-        pytest.param([(1, 2)], [1, 2, 1, 2, 1, 2], [1, 0] * 3, [2, 0] * 3, id="next to each other"),
-    ],
-)
-def test_mention_is(names, row, numbers, lengths):
-    assert found(names, [row]) == [[numbers], [lengths]]
+def test_longest_name_is_found_and_none_within_a_word_or_across_a_special_token():
+    assert found([(1,), (1, 5)], [[9, 1, 5, 6, 9, 0]]) == [[[0, 2, 0, 0, 0, 0]], [[0, 2, 0, 0, 0, 0]]]
+    assert found([(5,), (1, 2)], [[1, 5, 5, 1, 9, 2]]) == [[[0] * 6], [[0] * 6]]
+    assert found([(1, 2), (2, 3), (3, 4)], [[1, 2, 3, 4, 0]]) == [[[1, 0, 3, 0, 0]], [[2, 0, 2, 0, 0]]]
 
 
 def test_many_names_are_told_apart():
     # So many edges have hashes in common; what differs in the last piece alone must not be found.
     generator = np.random.default_rng(0)
     vocab_size, starts_word = 30_000, np.arange(30_000) < 15_000
-    drawn = generator.integers(0, [15_000, vocab_size, vocab_size], (20_000, 3))
+    drawn = generator.integers(0, [15_000, vocab_size, vocab_size], (10_000, 3))
     names = list({tuple(name) for name in drawn.tolist()})
     rows = np.array(names)
     find = finder(names, starts_word)
@@ -175,8 +164,7 @@ def test_many_names_are_told_apart():
     np.testing.assert_array_equal(numbers[:, 0], np.arange(len(names)) + 1)
     np.testing.assert_array_equal(lengths[:, 0], 3)
     rows[:, 2] = (rows[:, 2] + 1) % vocab_size
-    is_name = np.array([tuple(row) in set(names) for row in rows[:100].tolist()])
-    assert not is_name.any()
+    assert not set(map(tuple, rows[:100].tolist())) & set(names)
     assert not find(tf.constant(rows[:100], tf.int32))[0].numpy().any()
 
 

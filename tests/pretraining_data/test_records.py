@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
@@ -24,50 +24,21 @@ ORIGINAL_SPEC = {
 MASKED_LM_FEATURES = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
 
 
-@pytest.fixture(params=["static train", "static held_out", "dynamic held_out"])
-def masked_paths(request, static_shards, dynamic_shards):
-    """Shards of each kind that holds masks."""
-    masking, split = request.param.split()
-    shards = static_shards if masking == "static" else dynamic_shards
-    return shards.train_paths if split == "train" else shards.held_out_paths
-
-
-@pytest.mark.slow
-def test_original_reader_parses_masked_shards(masked_paths):
-    examples = [
-        tf.io.parse_single_example(serialized, ORIGINAL_SPEC) for serialized in tf.data.TFRecordDataset(masked_paths)
-    ]
-    assert sum(float(tf.reduce_sum(example["masked_lm_weights"])) for example in examples) > len(examples)
-    for example in examples:
-        count = int(tf.reduce_sum(example["masked_lm_weights"]))
-        positions = example["masked_lm_positions"].numpy()[:count]
-        assert (example["segment_ids"].numpy() <= example["input_mask"].numpy()).all()
-        assert example["input_mask"].numpy()[positions].all()
-        assert example["next_sentence_labels"].numpy()[0] in (0, 1)
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_original_reader_parses_masked_shards(static_shards, dynamic_shards, masking):
+    paths = static_shards.train_paths if masking == "static" else dynamic_shards.held_out_paths
+    examples = tf.io.parse_example(list(tf.data.TFRecordDataset(paths)), ORIGINAL_SPEC)
+    examples = {name: values.numpy() for name, values in examples.items()}
+    is_used = examples["masked_lm_weights"] == 1
+    assert is_used.sum() > len(is_used)
+    assert (examples["segment_ids"] <= examples["input_mask"]).all()
+    assert np.take_along_axis(examples["input_mask"], examples["masked_lm_positions"], axis=1)[is_used].all()
+    assert np.isin(examples["next_sentence_labels"], [0, 1]).all()
 
 
 def test_dynamic_training_records_hold_everything_but_masks(dynamic_shards, read_records):
     for record in read_records(dynamic_shards.train_paths):
         assert record.features.keys() == {*ORIGINAL_SPEC, "token_boundary"} - MASKED_LM_FEATURES
-
-
-def test_sequences_are_laid_out_as_in_the_original(dynamic_shards, read_records, tiny_tokenizer):
-    pieces = np.array(tiny_tokenizer.vocabulary.pieces)
-    for record in read_records(dynamic_shards.train_paths):
-        length = int(record.features["input_mask"].sum())
-        tokens = pieces[record.features["input_ids"]]
-        np.testing.assert_array_equal(record.features["input_mask"], np.arange(MAX_SEQ_LENGTH) < length)
-        assert (tokens[length:] == "[PAD]").all()
-        assert tokens[0] == "[CLS]"
-        [middle, last] = np.flatnonzero(tokens == "[SEP]")
-        assert 1 < middle < last - 1
-        assert last == length - 1
-        positions = np.arange(MAX_SEQ_LENGTH)
-        np.testing.assert_array_equal(record.features["segment_ids"], (positions > middle) & (positions <= last))
-        starts_word = ~np.char.startswith(tokens, "##") & (positions < length)
-        # The front of a word may have been cut off: then its rest starts the segment.
-        starts_word[[1, middle + 1]] = True
-        np.testing.assert_array_equal(record.features["token_boundary"], starts_word)
 
 
 def serialize_one_by_one(features):
@@ -84,6 +55,7 @@ def serialize_one_by_one(features):
     return serialized
 
 
+@settings(max_examples=40)
 @given(
     num_examples=st.integers(1, 5),
     length=st.integers(1, 300),

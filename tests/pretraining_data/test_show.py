@@ -37,33 +37,38 @@ def shown_words(record, pieces):
     return words
 
 
-def test_examples_are_shown_with_masks_and_what_they_hide(static_shards, read_records, tiny_tokenizer):
+@pytest.fixture(scope="module")
+def shown(static_shards):
+    """What is said of five masked examples."""
+    return inspect(static_shards.train_paths[0], num_examples=5)
+
+
+def test_examples_are_shown_with_masks_and_what_they_hide(shown, static_shards, read_records, tiny_tokenizer):
     pieces = tiny_tokenizer.vocabulary.pieces
-    output = inspect(static_shards.train_paths[0], num_examples=5)
     for number, record in enumerate(read_records(static_shards.train_paths)[:5], start=1):
-        shown = re.search(rf"example {number}: (.*?)\n\s*A(.*?)\n\s*B(.*?)(\n\n|$)", output, re.DOTALL)
-        assert f"{int(record.features['input_mask'].sum())} pieces" in shown[1]
-        assert f"{int(record.features['masked_lm_weights'].sum())} to predict" in shown[1]
-        assert f"label {record.features['next_sentence_labels'][0]}" in shown[1]
+        found = re.search(rf"example {number}: (.*?)\n\s*A(.*?)\n\s*B(.*?)(\n\n|$)", shown, re.DOTALL)
+        assert f"{int(record.features['input_mask'].sum())} pieces" in found[1]
+        assert f"{int(record.features['masked_lm_weights'].sum())} to predict" in found[1]
+        assert f"label {record.features['next_sentence_labels'][0]}" in found[1]
         # Spaces, line ends and marks between pieces aside, and without the prefix that the joined pieces have lost.
         expected = "".join(shown_words(record, pieces)).replace("##", "")
-        assert re.sub(r"[\s·]", "", shown[2]).replace("##", "") == expected
+        assert re.sub(r"[\s·]", "", found[2]).replace("##", "") == expected
 
 
-def test_colours_change_nothing_but_colours(static_shards):
-    path = static_shards.train_paths[0]
-    coloured = inspect(path, use_colour=True)
+def test_colours_change_nothing_but_colours(shown, static_shards):
+    coloured = inspect(static_shards.train_paths[0], num_examples=5, use_colour=True)
     assert "\033[" in coloured
-    assert re.sub(r"\033\[[\d;]*m", "", coloured) == inspect(path)
+    assert re.sub(r"\033\[[\d;]*m", "", coloured) == shown
 
 
-def test_counts_are_those_of_an_independent_reader(static_shards, read_records):
+def test_counts_are_those_of_an_independent_reader(shown, static_shards, read_records):
     records = read_records(static_shards.train_paths)
     lengths = [int(record.features["input_mask"].sum()) for record in records]
     share = sum(record.features["masked_lm_weights"].sum() for record in records) / sum(lengths)
-    last = inspect(static_shards.train_paths[0]).splitlines()[-1]
     average = sum(lengths) / len(records)
-    assert last == f"{len(records):,} examples of {average:.2f} pieces on average; {share:.2%} of the pieces to predict"
+    assert shown.splitlines()[-1] == (
+        f"{len(records):,} examples of {average:.2f} pieces on average; {share:.2%} of the pieces to predict"
+    )
 
 
 def test_dynamic_shard_shows_masks_that_an_epoch_could_have(dynamic_shards):

@@ -39,16 +39,14 @@ def records_before(position):
     return sum(end <= position for end in ENDS)
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(position=st.integers(0, ENDS[-1] - 1), change=st.integers(1, 255))
 def test_any_changed_byte_is_found(content, target, position, change):
     target.write_bytes(content[:position] + bytes([content[position] ^ change]) + content[position + 1 :])
     assert read_through(str(target)) == (records_before(position), False)
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(size=st.integers(0, ENDS[-1]))
 def test_any_cut_within_a_record_is_found(content, target, size):
     target.write_bytes(content[:size])

@@ -5,12 +5,11 @@ import json
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
 from albert_tf.reading import blocks, formats
-from albert_tf.reading import blocks as long_lines
 from albert_tf.reading.blocks import MAX_CHARACTERS_PER_LINE, BadCorpusError
 from albert_tf.reading.documents import CorpusReader, read_chunks
 
@@ -18,18 +17,11 @@ GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
 
 
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("byte_order_mark", ["", "\ufeff"])
-def test_blank_lines_end_documents(write, name, newline, byte_order_mark):
-    lines = ["하나", "둘 ", "", "", "\t셋", " \u3000 ", "넷"]
-    reader = CorpusReader([write((byte_order_mark + newline.join(lines)).encode(), name)])
+def test_blank_lines_end_documents(write, name):
+    reader = CorpusReader([write("\ufeff하나\r\n둘 \n\n\r\n\t셋\n \u3000 \n넷".encode(), name)])
     assert list(reader.documents()) == [["하나", "둘"], ["셋"], ["넷"]]
     assert list(reader.sentences()) == ["하나", "둘", "셋", "넷"]
     assert reader.num_bad_lines == 0
-
-
-def test_byte_order_mark_alone_is_a_blank_line(write):
-    assert list(CorpusReader([write("\ufeff\n하나".encode())]).documents()) == [["하나"]]
 
 
 def test_lines_longer_than_a_block_stay_whole_up_to_the_limit(write):
@@ -38,10 +30,9 @@ def test_lines_longer_than_a_block_stay_whole_up_to_the_limit(write):
     assert list(CorpusReader([write("\n".join(lines).encode())]).documents()) == [lines]
 
 
-@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
-def test_lines_over_the_limit_are_cut_at_spaces(write, name):
+def test_lines_over_the_limit_are_cut_at_spaces(write):
     words = [f"{number}번" for number in range(300_000)]
-    pieces = list(CorpusReader([write(" ".join(["처음\n", *words, "\n끝"]).encode(), name)]).lines())
+    pieces = list(CorpusReader([write(" ".join(["처음\n", *words, "\n끝"]).encode(), "corpus.txt.gz")]).lines())
     assert pieces[0] == "처음" and pieces[-2:] == ["끝", ""]
     assert " ".join(pieces[1:-2]).split(" ") == words
     sizes = [len(piece) for piece in pieces[1:-2]]
@@ -51,8 +42,8 @@ def test_lines_over_the_limit_are_cut_at_spaces(write, name):
 @pytest.mark.parametrize(
     "character", ["\u1112\u1161\u11ab", "e\u0301", "👩🏽\u200d🚀"], ids=["jamo", "accent", "emoji"]
 )
-@pytest.mark.parametrize("num_characters", [50_000, 300_000])
-def test_without_spaces_cuts_part_no_character(write, character, num_characters):
+def test_without_spaces_cuts_part_no_character(write, character):
+    num_characters = 200_000
     pieces = list(CorpusReader([write((character * num_characters).encode())]).sentences())
     assert len(pieces) > 1
     for piece in pieces:
@@ -60,7 +51,7 @@ def test_without_spaces_cuts_part_no_character(write, character, num_characters)
     assert sum(map(len, pieces)) == len(character) * num_characters
 
 
-@pytest.mark.parametrize("num_spaces", [10, 200_000, 3_000_000])
+@pytest.mark.parametrize("num_spaces", [10, 1_000_000])
 def test_only_a_line_of_nothing_but_spaces_ends_a_document(write, num_spaces):
     spaces = " " * num_spaces
     text = f"하나\n{spaces}둘{spaces}\n셋\n{spaces}\n넷{spaces}다섯"
@@ -68,7 +59,7 @@ def test_only_a_line_of_nothing_but_spaces_ends_a_document(write, num_spaces):
     assert first == ["하나", "둘", "셋"] and " ".join(second).split() == ["넷", "다섯"]
 
 
-@pytest.mark.slow
+@settings(max_examples=50)
 @given(
     text=st.text(st.one_of(st.sampled_from("\n  \u3000가e\u0301\u1100\u1161\u11a8"), st.characters(codec="utf-8"))),
     bytes_per_block=st.integers(4, 40),
@@ -77,9 +68,9 @@ def test_blocks_of_any_size_give_the_same_lines(text, bytes_per_block, tmp_path_
     path = tmp_path_factory.getbasetemp() / "blocks.txt"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        for module in (long_lines, formats):
+        for module in (blocks, formats):
             patch.setattr(module, "MAX_CHARACTERS_PER_LINE", 8)
-        patch.setattr(long_lines, "_CHARACTERS_TO_LOOK_BACK", 4)
+        patch.setattr(blocks, "_CHARACTERS_TO_LOOK_BACK", 4)
         expected = list(CorpusReader([str(path)]).lines())
         for module in (blocks, formats):
             patch.setattr(module, "BYTES_PER_BLOCK", bytes_per_block)
@@ -109,40 +100,22 @@ def test_agrees_with_splitting_the_whole_text_at_blank_lines(text, tmp_path_fact
         assert list(CorpusReader([str(path)]).documents()) == expected
 
 
-@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
-def test_bad_text_fails_with_file_line_and_flag(write, name):
-    path = write(b"\n".join([GOOD.encode(), b"", BAD]), name)
-    with pytest.raises(InputError, match=r"`on_bad_text=skip`") as failure:
-        list(CorpusReader([write(GOOD.encode(), "good.txt"), path]).documents())
-    assert str(failure.value).startswith(f"{path}, line 3: not valid UTF-8")
-
-
-def test_skipped_bad_line_leaves_its_document_together(write):
-    reader = CorpusReader([write(b"\n".join([GOOD.encode(), BAD, BAD, GOOD.encode()]))], on_bad_text="skip")
-    assert list(reader.documents()) == [[GOOD, GOOD]]
-    assert reader.num_bad_lines == 2
-
-
-def test_replaced_bad_line_keeps_what_can_be_read(write):
-    reader = CorpusReader([write("가나".encode() + b"\xff\xfe" + "다".encode())], on_bad_text="replace")
-    [[sentence]] = reader.documents()
-    assert sentence == "가나\ufffd\ufffd다"
-    assert reader.num_bad_lines == 1
-
-
 @pytest.mark.parametrize("on_bad_text", ["skip", "replace"])
 def test_bad_lines_among_many_blocks_are_found_where_they_are(write, on_bad_text):
     lines = [f"{number}번째 줄".encode() for number in range(60_000)]
-    for number in (7, 30_000, 59_999):
-        lines[number] += b"\xff"
+    for number in (7, 8, 30_000, 59_999):
+        lines[number] += b"\xff\xfe"
     reader = CorpusReader([write(b"\n".join(lines))], on_bad_text)
     expected = [line.decode(errors="replace") for line in lines if on_bad_text == "replace" or b"\xff" not in line]
-    assert list(reader.sentences()) == expected and reader.num_bad_lines == 3
-    lines[7], lines[30_000] = lines[8], lines[8]
-    path = write(b"\n".join(lines))
-    with pytest.raises(InputError) as failure:
-        list(CorpusReader([path]).lines())
-    assert str(failure.value).startswith(f"{path}, line 60000: not valid UTF-8")
+    assert list(reader.documents()) == [expected] and reader.num_bad_lines == 4
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
+def test_bad_text_fails_with_file_line_and_flag(write, name):
+    path = write(b"\n".join([*[GOOD.encode()] * 50_000, b"", BAD]), name)
+    with pytest.raises(InputError, match=r"`on_bad_text=skip`") as failure:
+        list(CorpusReader([write(GOOD.encode(), "good.txt"), path]).documents())
+    assert str(failure.value).startswith(f"{path}, line 50002: not valid UTF-8")
 
 
 def test_bad_part_of_an_endless_line_does_not_cost_the_rest_of_it(write):
@@ -153,19 +126,11 @@ def test_bad_part_of_an_endless_line_does_not_cost_the_rest_of_it(write):
     assert 3_400_000 < len("".join(pieces)) < 4_000_000 and set("".join(pieces)) == {"a", "b"}
 
 
-def _cut_short(compressed):
-    return compressed[:-12]
-
-
-def _damage_inside(compressed):
-    return compressed[:40] + bytes(20) + compressed[60:]
-
-
-def _not_compressed(compressed):
-    return gzip.decompress(compressed)
-
-
-@pytest.mark.parametrize("damage", [_cut_short, _damage_inside, _not_compressed])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: content[:-12], lambda content: content[:40] + bytes(20) + content[60:], gzip.decompress],
+    ids=["cut short", "damaged inside", "not compressed"],
+)
 def test_damaged_gzip_file_is_named(tmp_path, damage):
     path = tmp_path / "corpus.txt.gz"
     content = "\n".join(f"{number}번 줄" for number in range(500)).encode()
@@ -183,17 +148,15 @@ KOREAN = "오늘은 날씨가 좋아서 공원에 갔다. It was fine, 2020!"
 
 
 @pytest.mark.parametrize(
-    ("encoding", "name"),
+    ("encoding", "name", "on_bad_text", "num_lines"),
     [
-        ("cp949", "CP949"),
-        ("euc-kr", "CP949"),
-        ("utf-16", "UTF-16"),
-        ("utf-16-le", "UTF-16LE"),
-        ("utf-16-be", "UTF-16BE"),
+        ("cp949", "CP949", "fail", 12),
+        ("euc-kr", "CP949", "skip", 30_000),
+        ("utf-16", "UTF-16", "replace", 12),
+        ("utf-16-le", "UTF-16LE", "skip", 12),
+        ("utf-16-be", "UTF-16BE", "replace", 30_000),
     ],
 )
-@pytest.mark.parametrize("on_bad_text", ["fail", "skip", "replace"])
-@pytest.mark.parametrize("num_lines", [12, 30_000])
 def test_file_in_another_encoding_is_refused_by_its_name(write, encoding, name, on_bad_text, num_lines):
     path = write("\n".join([KOREAN, ""] * num_lines).encode(encoding))
     with pytest.raises(BadCorpusError) as failure:

@@ -29,15 +29,11 @@ def read_corpus(path):
 
 
 @pytest.mark.parametrize("read", [read_corpus, read_chunks, RowFile])
-@pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl", "corpus.csv", "corpus.parquet"])
-def test_pipe_is_refused_at_once(tmp_path, read, name):
-    os.mkfifo(tmp_path / name)
+def test_pipe_folder_and_device_are_refused_at_once(tmp_path, read):
     message = "a pipe or device, which can't be read twice; save its output to a file, and name that file"
-    assert refused(read, str(tmp_path / name)) == f"can't read {tmp_path}/{name}: {message}"
-
-
-@pytest.mark.parametrize("read", [read_corpus, RowFile])
-def test_folder_and_device_are_no_files(tmp_path, read):
+    for name in ("corpus.txt", "corpus.jsonl", "table.parquet"):
+        os.mkfifo(tmp_path / name)
+        assert refused(read, str(tmp_path / name)) == f"can't read {tmp_path}/{name}: {message}"
     assert "/null: a pipe or device, which can't be read twice" in refused(read, "/dev/null")
     (tmp_path / "corpus.parquet").mkdir()
     assert "/corpus.parquet: a folder, not a file; name a file in it" in refused(read, str(tmp_path / "corpus.parquet"))
@@ -60,7 +56,7 @@ def test_empty_rows_without_end_are_refused(write):
 
 
 @pytest.mark.parametrize("read", [read_corpus, RowFile])
-@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz", "corpus.jsonl"])
+@pytest.mark.parametrize("name", ["corpus.txt.gz", "corpus.jsonl"])
 def test_zeros_are_no_text(write, read, name):
     path = write(LINE * 3 + bytes(1 << 18), name)
     expected = (

@@ -15,7 +15,7 @@ from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.tasks.labelled_text import read_examples
 from albert_tf.reading import rows as row_file
 from albert_tf.reading.rows import RowFile, write_rows
-from albert_tf.reading.values import load_json, plain_labels
+from albert_tf.reading.values import load_json
 
 ROWS = [{"document": '그가 "좋다, 좋아" 했다', "label": "1"}, {"document": "두 줄\n나쁘다", "label": "0"}]
 
@@ -45,11 +45,6 @@ def test_json_is_a_list_or_lines_of_objects(tmp_path, name):
     assert values(write(tmp_path, name, json.dumps(ROWS))) == ROWS
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS)
     assert values(write(tmp_path, name, lines)) == ROWS
-
-
-def test_value_inside_an_object_has_a_column_of_its_own(tmp_path):
-    path = write(tmp_path, "a.json", json.dumps([{"text": "a", "labels": {"real-label": 3.5}}]))
-    assert values(path)[0]["labels.real-label"] == 3.5
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
@@ -103,7 +98,7 @@ WORDS = st.text('가나 ,a"', max_size=5)
     st.lists(st.tuples(st.none() | WORDS, st.none() | WORDS, st.sampled_from("01")), min_size=1, max_size=8),
     st.sampled_from([".tsv", ".csv", ".json", ".jsonl", ".parquet"]),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_several_columns_are_one_text_in_every_format(tmp_path_factory, rows, ending):
     path, names = tmp_path_factory.getbasetemp() / f"joined{ending}", ("제목", "본문", "label")
     objects = [dict(zip(names, row)) for row in rows]
@@ -136,10 +131,8 @@ def test_columns_that_are_one_text_are_told_and_missed(tmp_path, capsys):
     path = write(tmp_path, "a.jsonl", '{"title": "가", "label": 1}\n{"text": "나", "title": null, "label": 0}\n')
     files = dataclasses.replace(DATASETS["jsonl"], text_column="title,text")
     read_examples(path, files, needs_label=True)
-    assert (
-        f"{path}: 2 rows, JSON lines; title and text, joined, are the text, label the label\n"
-        in capsys.readouterr().out
-    )
+    told = f"{path}: 2 rows, JSON lines; title and text, joined, are the text, label the label\n"
+    assert told in capsys.readouterr().out
     pair = dataclasses.replace(files, text_pair_column="label")
     read_examples(path, pair, needs_label=True)
     assert "; title and text, joined, and label are the texts, label the label\n" in capsys.readouterr().out
@@ -166,17 +159,8 @@ def test_files_without_header_have_the_columns_that_are_named(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", 'a,b\n1,"2\n', "line 2: not CSV"),
-        (
-            "a.csv",
-            "a;b\n1,5;2\n",
-            "line 1: the columns are separated by semicolons, not commas; write the file with commas",
-        ),
-        (
-            "a.csv",
-            "a\tb\n1\t2\n",
-            "line 1: the columns are separated by tabs, not commas; give the file a name that ends in .tsv",
-        ),
-        ("a.csv", "a,b\n1\n", "line 2: 1 columns, but the header has 2"),
+        ("a.csv", "a;b\n1,5;2\n", "line 1: the columns are separated by semicolons, not commas; write the file with"),
+        ("a.csv", "a\tb\n1\t2\n", "line 1: the columns are separated by tabs, not commas; give the file a name that"),
         ("a.json", '[{"a": 1},', "line 1: not JSON"),
         ("a.jsonl", '{"a": 1}\n{"a":\n', "line 2: not JSON"),
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
@@ -199,34 +183,14 @@ def test_records_have_places_and_other_rows_are_told(tmp_path):
     told = []
     found = list(RowFile(path).records(told.append, skips_empty_lines=True))
     assert [(str(place), values) for place, values in found] == [
-        (f"{path}, line 1", {"a": 1}),
-        (f"{path}, line 5", {"a": 2}),
+        (f"{path}, line {1 + 4 * n}", {"a": 1 + n}) for n in (0, 1)
     ]
-    assert told == [
-        f"{path}, line 3: not a JSON object",
-        f"{path}, line 4: not JSON (Expecting ':' delimiter)",
-    ]
+    assert told == [f"{path}, line 3: not a JSON object", f"{path}, line 4: not JSON (Expecting ':' delimiter)"]
     with pytest.raises(InputError, match="line 2: an empty line, not JSON"):
         list(RowFile(path).records())
     table = RowFile(write(tmp_path, "a.tsv", "a\tb\n1\t2\n\n3\t4\n"))
-    with pytest.raises(
-        InputError, match="line 3: 1 columns, but the header has 2"
-    ):  # a row of a table is never skipped
-        list(table.records(skips_empty_lines=True))
-
-
-def test_bad_rows_are_left_out_and_counted(tmp_path, capsys):
-    path = write(tmp_path, "a.tsv", "document\tlabel\n좋다\t1\n한 칸\na\tb\tc\n나쁘다\t0\n")
-    examples = read_examples(path, dataclasses.replace(DATASETS["tsv"], on_bad_row="skip"), needs_label=True)
-    assert [example.line for example in examples] == [2, 5]
-    warned = f"warning: 2 rows left out; the first: {path}, line 3: 1 columns, but the header has 2\n"
-    assert warned in capsys.readouterr().out
-
-
-def test_row_without_text_is_refused(tmp_path):
-    path = write(tmp_path, "a.jsonl", '{"document": "a", "label": 1}\n{"document": null, "label": 0}\n')
-    with pytest.raises(InputError, match="line 2: nothing under document; correct the row, or pass `on_bad_row=skip`"):
-        read_examples(path, DATASETS["tsv"], needs_label=True)
+    with pytest.raises(InputError, match="line 3: 1 columns, but the header has 2"):
+        list(table.records(skips_empty_lines=True))  # a row of a table is never skipped
 
 
 @pytest.mark.parametrize(
@@ -238,6 +202,7 @@ def test_row_without_text_is_refused(tmp_path):
         ('{"document": Infinity, "label": 0}', "document holds inf, which is not a number"),
         ('{"document": "a", "label": -1e999}', "label holds -inf, which is not a number"),
         ('{"document": true, "label": 0}', "document holds true, not text"),
+        ('{"document": null, "label": 0}', "nothing under document"),
     ],
 )
 def test_values_that_say_nothing_are_bad_rows(tmp_path, row, message):
@@ -259,25 +224,9 @@ def test_gaps_of_parquet_are_bad_rows_and_leave_the_labels_as_they_are(tmp_path)
     assert [each.label for each in examples] == ["true", "false", "false"]
 
 
-def test_labels_lose_a_fraction_of_nothing_where_all_have_one():
-    assert plain_labels(["1.0", "0.0", None, ""]) == ["1", "0", None, ""]
-    assert plain_labels(["1.0", "0.5"]) == ["1.0", "0.5"]
-    assert plain_labels(["1.0", "x"]) == ["1.0", "x"]
-
-
-def test_file_is_described_as_it_was_understood(tmp_path, capsys):
-    path = write(tmp_path, "a.tsv", "id\tdocument\tlabel\n7\t좋다\t1\n8\t나쁘다\t0\n")
-    read_examples(path, DATASETS["tsv"], needs_label=True)
-    assert capsys.readouterr().out == (
-        f"{path}: 2 rows, tab-separated; document is the text, label the label; id not read\n  the first: 좋다 -> 1\n"
-    )
-
-
 def test_column_that_is_there_twice_is_refused_where_it_is_read(tmp_path):
     path = write(tmp_path, "a.csv", "document,label,label,x,x\n좋다,1,0,,\n")
-    with pytest.raises(
-        InputError, match=f"{re.escape(path)}, line 1: two columns are called label; give each a different name"
-    ):
+    with pytest.raises(InputError, match=f"{re.escape(path)}, line 1: two columns are called label; give each a diff"):
         read_examples(path, DATASETS["csv"], needs_label=True)
     assert len(read_examples(path, dataclasses.replace(DATASETS["csv"], label_column="document"), True)) == 1
 
@@ -293,6 +242,7 @@ def test_what_is_written_has_a_line_for_each_row(tmp_path_factory, texts):
 
 def test_published_files_are_read_whole(shared_data):
     for name, path, count in (
+        ("nsmc", "nsmc/ratings_train.txt", 20_000),
         ("klue_nli", "klue/klue-nli-v1.1_dev.json", 3000),
         ("korsts", "korsts/sts-train.tsv", 5749),
         ("question_pair", "question_pair/train.tsv", 6136),

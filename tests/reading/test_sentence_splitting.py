@@ -4,11 +4,11 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from albert_tf.base.errors import InputError
-from albert_tf.reading.documents import SENTENCE_SPLITTERS, CorpusReader, make_sentence_splitter
+from albert_tf.reading.documents import CorpusReader, make_sentence_splitter
 
 # A bar stands where a sentence ends.
 CASES = [
@@ -69,26 +69,14 @@ def test_rule_loses_no_character_but_spaces(text):
     sentences = make_sentence_splitter("rule")([text])
     assert " ".join(" ".join(sentences).split()) == " ".join(text.split())
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+    assert make_sentence_splitter("rule")(sentences) == sentences, "splitting twice changes nothing"
 
 
-@given(text=TEXTS)
-def test_splitting_twice_changes_nothing(text):
-    split = make_sentence_splitter("rule")
-    sentences = split([text])
-    assert split(sentences) == sentences
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["!", "ㅋ", '다."', "다. ", '!"', "다.[1]", "다ㅋ!", "다. 라"])
+@pytest.mark.parametrize("pattern", ["!", "ㅋ", '"', " ", '다."', "다. ", "다.[1]", "다ㅋ!"])
 def test_rule_takes_linear_time(pattern):
     # A search that looks at all that follows from everywhere would take hours.
-    text = "다." + pattern * 300_000 + "다"
+    text = "다." + pattern * 200_000 + "라"
     assert " ".join(make_sentence_splitter("rule")([text])) == " ".join(text.split())
-
-
-@pytest.mark.parametrize("run", ["다" + "ㅋ" * 1_000_000, "다." + '"' * 1_000_000, "다." + " " * 1_000_000 + "라"])
-def test_rule_takes_linear_time_for_a_run(run):
-    assert " ".join(make_sentence_splitter("rule")([run])).split() == run.split()
 
 
 def test_rule_finds_the_sentences_of_the_sample_again(sample_corpus):
@@ -118,6 +106,7 @@ def test_kiwi_splits_where_no_mark_tells(kiwi):
 
 
 @pytest.mark.slow
+@settings(max_examples=25)
 @given(text=TEXTS)
 def test_kiwi_loses_no_character_but_spaces(text):
     pytest.importorskip("kiwipiepy")
@@ -138,10 +127,3 @@ def test_missing_library_is_named(monkeypatch):
     with pytest.raises(InputError, match=r"`sentence_splitter=kiwi` needs kiwipiepy, .*install .*\[vocab\]"):
         make_sentence_splitter("kiwi")
     assert make_sentence_splitter("rule")(["가. 나"]) == ["가.", "나"]
-
-
-def test_splitters_are_those_of_the_flag():
-    for name in SENTENCE_SPLITTERS:
-        if name == "kiwi":
-            pytest.importorskip("kiwipiepy")
-        assert make_sentence_splitter(name)([]) == []

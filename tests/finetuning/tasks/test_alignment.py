@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.finetuning.tasks.entities import labels_for
@@ -47,7 +47,7 @@ WORDS = st.lists(
 )
 
 
-@pytest.mark.slow
+@settings(max_examples=40)
 @given(WORDS, st.integers(4, 40), st.randoms(use_true_random=False))
 def test_tags_of_words_come_back_whatever_the_length(sample_tokenizer, words, length, random):
     text = " ".join(words)
@@ -60,6 +60,7 @@ def test_tags_of_words_come_back_whatever_the_length(sample_tokenizer, words, le
     assert tags_back([example], features) == [list(example.tags)]
 
 
+@settings(max_examples=50)
 @given(st.text(st.sampled_from("가나영화배우 .김철수서울abc12"), max_size=60), st.integers(4, 40))
 def test_tags_of_characters_come_back_where_no_piece_holds_two(sample_tokenizer, text, length):
     units = units_of(text, are_words=False)
@@ -76,6 +77,7 @@ def test_tags_of_characters_come_back_where_no_piece_holds_two(sample_tokenizer,
         assert found == list(example.tags) and count_split_pieces([example], features) == 0
 
 
+@settings(max_examples=50)
 @given(WORDS, st.booleans(), st.integers(4, 40))
 def test_characters_around_are_those_of_the_text(sample_tokenizer, words, are_words, length):
     """Also where a word stands at the border of what is read together, and where a piece holds several characters."""
@@ -102,7 +104,7 @@ def test_entity_of_characters_goes_on_inside_a_piece(sample_tokenizer):
     assert count_split_pieces([whole, half], features) == 1
 
 
-@pytest.mark.parametrize("tags", [None, ["O"], ["B-A"]])
+@pytest.mark.parametrize("tags", [None, ["B-A"]])
 def test_text_without_pieces_is_outside_of_everything(sample_tokenizer, tags):
     example = TaggedText("\u200b", ((0, 1),), tags and tuple(tags), 1)
     features = encode_tagged([example], LABELS, sample_tokenizer, 8)
@@ -128,7 +130,6 @@ UNREAD = [
     ("입\u200b꺍", ["B-A", "I-A", "I-A"], ["B-A", "I-A"], ["B-A", "I-A", "I-A"]),
     ("입\u200b\ufeff꺍", ["B-A", "O", "O", "I-A"], ["B-A", "I-A"], ["B-A", "I-A", "I-A", "I-A"]),
     ("입\u200b꺍", ["B-A", "O", "B-A"], ["B-A", "B-A"], ["B-A", "O", "B-A"]),
-    ("입\u200b꺍", ["B-A", "I-A", "O"], ["B-A", "O"], ["B-A", "O", "O"]),
     ("입\u200b꺍", ["B-A", "I-B", "I-B"], ["B-A", "I-B"], ["B-A", "O", "I-B"]),
     ("\u200b입꺍\u200b", ["B-A", "I-A", "I-A", "I-A"], ["B-A", "I-A"], ["O", "B-A", "I-A", "O"]),
     ("입\u200b\u200b꺍", ["I-A", "B-A", "O", "I-A"], ["I-A", "B-A"], ["I-A", "O", "O", "B-A"]),

@@ -15,14 +15,12 @@ def compare(name, prediction, *answers, may_be_unanswerable=False):
     [
         ("The Denver Broncos!", "denver broncos", 1, 1),
         ("an apple a day", "apple day", 1, 1),
-        ("another theatre", "another theatre", 1, 1),
         ("theatre", "atre", 0, 0),  # articles are words of their own
         ("Broncos", "Denver Broncos", 0, 2 / 3),  # precision 1, recall 1/2
         ("the red red car", "red car", 0, 4 / 5),  # two of three words, each counted once
         ("U.S.", "US", 1, 1),
         ("U S", "US", 0, 0),
         ("state-of-the-art", "stateoftheart", 1, 1),  # punctuation goes before articles do
-        ("Paris", "London", 0, 0),
         ("the", "a", 1, 0),  # nothing is left of either, as in the script of 1.1
     ],
 )
@@ -33,7 +31,6 @@ def test_squad(prediction, answer, exact, f1):
 @pytest.mark.parametrize(
     ("prediction", "answer", "exact", "f1"),
     [
-        ("이순신", "이순신", 1, 1),
         ("이순신은", "이순신", 0, 6 / 7),  # three of four characters, and three of three
         ("《천국의 계단》", "천국의 계단", 1, 1),
         ("천국의계단", "천국의 계단", 0, 1),  # spaces count for the exact match alone
@@ -43,7 +40,6 @@ def test_squad(prediction, answer, exact, f1):
         ("2001년", "2010년", 0, 1),  # the same characters in another order
         ("ABC 방송", "abc 방송", 1, 1),
         ("a 마을", "마을", 0, 4 / 5),  # Korean has no articles
-        ("강감찬", "을지문덕", 0, 0),
     ],
 )
 def test_korquad(prediction, answer, exact, f1):
@@ -53,7 +49,6 @@ def test_korquad(prediction, answer, exact, f1):
 @pytest.mark.parametrize(
     ("prediction", "answer", "exact", "overlap"),
     [
-        ("이순신", "이순신", 1, 1),
         ("이순신은", "이순신", 0, 6 / 7),
         ("2001년", "2010년", 0, 2 * 2 / 10),  # "20" is the longest run, 2 of 5 and 2 of 5
         ("《용팔이》", "용팔이", 0, 2 * 3 / 8),
@@ -93,15 +88,11 @@ def test_answer_of_which_nothing_is_left_beside_others_counts_with_klue_alone(na
         ("KorQuAD_v1.0_dev", "dev.json", ("korquad", "KorQuAD_v1.0_dev")),
         ("KorQuAD_v1.0_dev", "squad_dev.json", ("korquad", "KorQuAD_v1.0_dev")),
         ("1.1", "dev-v1.1.json", ("squad", "dev-v1.1.json")),
-        ("1.1", "dev.json", ("squad", "1.1")),
         (1.1, "dev.json", ("squad", "1.1")),
         ("v2.0", "train.json", ("squad", "v2.0")),
         ("v1.1", "klue-mrc-v1.1_dev.json", ("klue", "klue-mrc-v1.1_dev.json")),
-        ("1.1", "korquad_half.json", ("korquad", "korquad_half.json")),
         (None, "squad_kor_v1.json", ("korquad", "squad_kor_v1.json")),
-        (None, "SQuAD-dev.json", ("squad", "SQuAD-dev.json")),
         (1, "ko_nia_normal_squad_all.json", None),  # whose form is SQuAD's
-        ("1.0", "dev.json", None),
         ("v1.1", "dev.json", None),
         (None, "my_dev-v1.1.json", None),
         ([], "dev.json", None),
@@ -118,7 +109,5 @@ def test_best_threshold_answers_what_gains():
     assert best_threshold(scores, has_answer, null_odds) == (60.0, -3.0)
     # Those with an answer first: 2 and 1, 0.5 and 1 more.
     assert best_threshold(scores, has_answer, np.array([-3.0, 1.0, 9.0, 9.0, 5.0])) == (90.0, 5.0)
-
-
-def test_threshold_is_zero_where_it_is_best_to_answer_nothing():
+    # To answer nothing is best.
     assert best_threshold(np.array([0.0, 0.2]), np.array([False, True]), np.array([1.0, 2.0])) == (50.0, 0.0)

@@ -50,14 +50,6 @@ def test_loss_is_the_mean_over_the_tagged_positions(task, path, sample_tokenizer
     np.testing.assert_allclose(total, losses[counted].sum(), rtol=1e-5)
 
 
-def test_training_file_is_described(task, path, sample_tokenizer):
-    for length, parts in ((24, []), (8, [f"long sentences are read in parts: {5} in all"])):
-        file = runner.load_file(task, path, sample_tokenizer, length)
-        lines = task.describe(path, file.examples, file.features)
-        assert lines[0] == f"3 sentences in {path}, with 4 entities of 2 types"
-        assert len(lines) == 1 + len(parts)
-
-
 def test_tag_of_another_type_is_named_with_its_line(task, tmp_path):
     (tmp_path / "other.tsv").write_text("하나\tO\n둘\tNUM-B\n")
     with pytest.raises(InputError, match=r"other\.tsv, line 2: the tag B-NUM belongs to none of the types LOC, PER; "):
@@ -96,9 +88,7 @@ def hide(text, tag_of_hidden):
     return TaggedText(hidden, units_of(hidden, are_words=False), tuple(tags), text.line)
 
 
-@pytest.mark.parametrize(
-    "tag_of_hidden", [lambda tag: tag, lambda tag: "I-LC", lambda tag: "O"], ids=["same", "other", "none"]
-)
+@pytest.mark.parametrize("tag_of_hidden", [lambda tag: tag, lambda tag: "I-LC"], ids=["same", "other"])
 def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, tag_of_hidden):
     """Neither where they are tagged as what follows, nor as anything else."""
     task = Entities(tiny_config(len(sample_tokenizer)), ("PS", "LC"), "characters", tuple(METRICS))
@@ -135,6 +125,7 @@ def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_trace")
 def test_entities_are_learnt_written_and_found_again(task, path, tmp_path, sample_tokenizer):
     tf.keras.utils.set_random_seed(1)
     run = TrainingRun(tmp_path / "run", task, task.make_model(), SETTINGS, sample_tokenizer)
@@ -183,15 +174,14 @@ def best_by_trying_all(logits):
     return max(allowed, key=lambda ids: sum(logits[place, tag] for place, tag in enumerate(ids)))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_allowed_sequence_is_better(seed):
-    generator = np.random.default_rng(seed)
-    logits = generator.normal(size=[6, 7, len(LABELS)]).astype(np.float32)
-    is_read = generator.random([6, 7]) < 0.6
+def test_no_allowed_sequence_is_better():
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=[12, 6, len(LABELS)]).astype(np.float32)
+    is_read = generator.random([12, 6]) < 0.7
     is_read[0] = False
     found = best_sequence(tf.constant(logits), tf.constant(is_read), LABELS).numpy()
-    assert found.dtype == np.int32 and found.shape == (6, 7)
-    for row in range(6):
+    assert found.dtype == np.int32 and found.shape == (12, 6)
+    for row in range(12):
         expected = best_by_trying_all(logits[row, is_read[row]].astype(np.float64))
         assert found[row, is_read[row]].tolist() == list(expected)
 

@@ -29,32 +29,23 @@ PAIRS = DataFiles(text_column="sentence1", text_pair_column="sentence2", label_c
 
 @pytest.fixture
 def write(tmp_path):
-    def write_lines(*lines, name="train.tsv", line_end="\n"):
+    def write_lines(*lines, name="train.tsv"):
         path = tmp_path / name
-        path.write_bytes("".join(line + line_end for line in lines).encode())
+        path.write_bytes("".join(line + "\n" for line in lines).encode())
         return str(path)
 
     return write_lines
 
 
-def one_sentence(error):
-    message = str(error.value)
-    assert "\n" not in message
-    return message
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_file_in_the_form_of_nsmc(write, line_end):
-    path = write("id\tdocument\tlabel", "976\t아 더빙.. 진짜 짜증나네요\t0", "38\t교도소 이야기\t1", line_end=line_end)
-    assert read_examples(path, DATASETS["nsmc"], needs_label=True) == [
-        LabelledText("아 더빙.. 진짜 짜증나네요", None, "0", line=2),
-        LabelledText("교도소 이야기", None, "1", line=3),
+@pytest.mark.parametrize("num_ends", [0, 1, 3])
+def test_columns_are_found_by_name_and_empty_lines_at_the_end_passed_over(tmp_path, line_end, num_ends):
+    lines = ["gold_label\tsentence2\tgenre\tsentence1", "neutral\t둘\tx\t하나", "entailment\t아 짜증나네요..\tx\t 셋"]
+    (tmp_path / "train.tsv").write_bytes((line_end.join(lines) + num_ends * line_end).encode())
+    assert read_examples(str(tmp_path / "train.tsv"), PAIRS, needs_label=True) == [
+        LabelledText("하나", "둘", "neutral", line=2),
+        LabelledText(" 셋", "아 짜증나네요..", "entailment", line=3),
     ]
-
-
-def test_last_line_needs_no_line_end(tmp_path):
-    (tmp_path / "train.tsv").write_text("document\tlabel\n좋다\t1")
-    assert len(read_examples(str(tmp_path / "train.tsv"), DATASETS["tsv"], needs_label=True)) == 1
 
 
 # Whatever a line of tab-separated text can hold: quotation marks mean nothing, nor do Unicode's other line ends.
@@ -70,71 +61,20 @@ def test_text_is_taken_as_it_stands(texts):
     assert [example.line for example in examples] == list(range(2, len(texts) + 2))
 
 
-@pytest.mark.parametrize(
-    ("path", "files", "count"),
-    [("nsmc/ratings_train.txt", DATASETS["nsmc"], 20_000), ("kornli/xnli.dev.ko.tsv", PAIRS, 2_490)],
-)
-def test_real_data_is_read_whole(shared_data, path, files, count):
-    examples = read_examples(str(shared_data / path), files, needs_label=True)
-    assert len(examples) == count
-
-
-def test_columns_are_found_by_name(write):
-    path = write("gold_label\tsentence2\tgenre\tsentence1", "neutral\t둘\tx\t하나")
-    assert read_examples(path, PAIRS, needs_label=True) == [LabelledText("하나", "둘", "neutral", line=2)]
-
-
 def test_label_is_optional_where_it_is_not_needed(write):
     path = write("document", "좋다")
     assert read_examples(path, DATASETS["tsv"], needs_label=False)[0].label is None
-    with pytest.raises(InputError) as error:
+    message = f"{path}, line 1: no column named label; the header has document; name your columns with `text_column`, "
+    with pytest.raises(InputError, match=message):
         read_examples(path, DATASETS["tsv"], needs_label=True)
-    assert one_sentence(error).startswith(f"{path}, line 1: no column named label; the header has document; name ")
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_empty_lines_at_the_end_are_passed_over(write, line_end):
-    path = write("document\tlabel", "좋다\t1", "", "", line_end=line_end)
-    assert [example.text for example in read_examples(path, DATASETS["tsv"], needs_label=True)] == ["좋다"]
+    for lines in ([], ["document\tlabel"]):
+        with pytest.raises(InputError, match=path):
+            read_examples(write(*lines), DATASETS["tsv"], needs_label=True)
 
 
 def test_empty_line_is_a_text_where_texts_are_all_there_is(write):
     path = write("document", "좋다", "")
     assert [example.text for example in read_examples(path, DATASETS["tsv"], needs_label=False)] == ["좋다", ""]
-
-
-@pytest.mark.parametrize("line", ["좋다", "좋다\t1\t2", "", "좋다\t1\t"])
-def test_wrong_number_of_columns_names_file_and_line(write, line):
-    path = write("document\tlabel", "나쁘다\t0", line, "좋다\t1")
-    with pytest.raises(InputError) as error:
-        read_examples(path, DATASETS["tsv"], needs_label=True)
-    columns = len(line.split("\t"))
-    refused = f"{path}, line 3: {columns} columns, but the header has 2"
-    assert one_sentence(error) == f"{refused}; correct the row, or pass `on_bad_row=skip` to leave such rows out"
-
-
-@pytest.mark.parametrize("files", [DATASETS["tsv"], PAIRS])
-def test_missing_column_is_named(write, files):
-    path = write("text\tsentence1\tlabel", "a\tb\tc")
-    with pytest.raises(InputError) as error:
-        read_examples(path, files, needs_label=True)
-    name = files.text_pair_column or files.text_column
-    assert one_sentence(error) == (
-        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name your columns with "
-        "`text_column`, "
-        "`text_pair_column` and `label_column`"
-    )
-
-
-def test_row_without_a_label_is_left_out_on_request(write, capsys):
-    path = write("document\tlabel", "나쁘다\t0", "그저 그렇다\t", "좋다\t1")
-    with pytest.raises(InputError, match=r"line 3: nothing under label; .* `on_bad_row=skip`"):
-        read_examples(path, DATASETS["tsv"], needs_label=True)
-    skipping = dataclasses.replace(DATASETS["tsv"], on_bad_row="skip")
-    assert [example.label for example in read_examples(path, skipping, needs_label=True)] == ["0", "1"]
-    warned = f"warning: 1 row left out; the first: {path}, line 3: nothing under label\n"
-    assert warned in capsys.readouterr().out
-    assert len(read_examples(path, DATASETS["tsv"], needs_label=False)) == 3
 
 
 def test_first_object_without_a_label_is_a_row_as_any_other(write, capsys):
@@ -146,33 +86,12 @@ def test_first_object_without_a_label_is_a_row_as_any_other(write, capsys):
     assert "warning: 1 row left out; " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        ('{"값": "긍정"}', "label holds an object; name a value in it, label.값"),
-        ('["긍정"]', "label holds a list, not one value"),
-    ],
-)
-def test_objects_and_lists_are_no_labels(tmp_path, label, message):
-    path = tmp_path / "train.jsonl"
-    path.write_text(f'{{"document": "좋다", "label": {label}}}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=f"line 1: {message}"):
-        read_examples(str(path), DATASETS["jsonl"], needs_label=True)
-
-
 def test_bytes_are_no_texts(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist([{"document": "좋다".encode(), "label": 1}]), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="row 1: document holds bytes, not text; write it as strings, or name"):
         read_examples(str(tmp_path / "a.parquet"), DATASETS["parquet"], needs_label=True)
-
-
-@pytest.mark.parametrize("lines", [[], ["document\tlabel"]])
-def test_file_without_examples_is_refused(write, lines):
-    path = write(*lines)
-    with pytest.raises(InputError, match=re.escape(path)):
-        read_examples(path, DATASETS["tsv"], needs_label=True)
 
 
 def test_line_that_is_not_utf8_is_named(tmp_path):
@@ -195,14 +114,12 @@ def test_labels_are_numbered_in_the_order_of_the_list(write, sample_tokenizer):
     assert task.encode([LabelledText("a", None, None, 2)], sample_tokenizer, 8)["label_ids"] == [0]
 
 
-@pytest.mark.parametrize("label", ["2", "1 ", "positive"])
+@pytest.mark.parametrize("label", ["2", "1 ", "-"])
 def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     path = write("document\tlabel", "a\t0", f"b\t{label}")
-    with pytest.raises(InputError) as error:
+    message = re.escape(f"{path}, line 3: label {label!r} is not in the list 0, 1 (set the list with `labels`); ")
+    with pytest.raises(InputError, match=message):
         classification("0", "1").read(path)
-    assert one_sentence(error).startswith(
-        f"{path}, line 3: label {label!r} is not in the list 0, 1 (set the list with `labels`); "
-    )
 
 
 def test_unknown_labels_may_be_left_out(write, capsys):
@@ -228,10 +145,6 @@ def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
     task = classification("0", "1")
     examples = task.read(path, needs_labels=False)
     np.testing.assert_array_equal(task.encode(examples, sample_tokenizer, 8)["label_ids"], [0, 0, 0, 1])
-    with pytest.raises(
-        InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1 (set the list with `labels`); ")
-    ):
-        task.read(write("document\tlabel", "a\t1", "b\t-"))
 
 
 def test_several_files_are_read_as_one(write):
@@ -246,28 +159,17 @@ def decoded(tokenizer, features, row):
     return pieces, features["input_mask"][row].tolist(), features["segment_ids"][row].tolist()
 
 
-def test_text_is_encoded_between_special_tokens(sample_tokenizer):
-    texts = ["영화가 참 좋았다.", "", "그저 그렇다"]
-    features = encode_examples(sample_tokenizer, [LabelledText(text, None, None, 0) for text in texts], 16)
-    for row, text in enumerate(texts):
-        expected = ["[CLS]", *sample_tokenizer.tokenize(text), "[SEP]"]
-        padding = [0] * (16 - len(expected))
-        pieces, mask, segments = decoded(sample_tokenizer, features, row)
-        assert pieces == expected + ["[PAD]"] * len(padding)
-        assert mask == [1] * len(expected) + padding
-        assert segments == [0] * 16
-    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
-
-
-def test_pair_is_encoded_as_two_segments(sample_tokenizer):
-    features = encode_examples(sample_tokenizer, [LabelledText("비가 온다", "우산을 샀다", None, 0)], 24)
-    first, second = (sample_tokenizer.tokenize(text) for text in ("비가 온다", "우산을 샀다"))
-    pieces, mask, segments = decoded(sample_tokenizer, features, 0)
-    expected = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+@pytest.mark.parametrize("texts", [("영화가 참 좋았다.",), ("",), ("비가 온다", "우산을 샀다")])
+def test_texts_are_encoded_between_special_tokens(sample_tokenizer, texts):
+    features = encode_examples(sample_tokenizer, [LabelledText(*texts, *[None] * (3 - len(texts)), 0)], 24)
+    first, *second = ([*sample_tokenizer.tokenize(text), "[SEP]"] for text in texts)
+    expected = ["[CLS]", *first, *itertools.chain(*second)]
     padding = 24 - len(expected)
+    pieces, mask, segments = decoded(sample_tokenizer, features, 0)
     assert pieces == expected + ["[PAD]"] * padding
     assert mask == [1] * len(expected) + [0] * padding
-    assert segments == [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * padding
+    assert segments == [0] * (len(first) + 1) + [1] * (len(expected) - len(first) - 1) + [0] * padding
+    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
 
 
 LONG, OTHER = "아주 긴 이야기를 하나 들려주고 싶다", "그 이야기는 어제부터 오늘까지 끝나지 않았다"
@@ -306,24 +208,6 @@ def examples_of(*labels):
     return [LabelledText(f"글 {line}", None, label, line, "train.tsv") for line, label in enumerate(labels, start=2)]
 
 
-def report(examples, labels=None):
-    return label_report("train.tsv", examples, labels or labels_of(examples))
-
-
-def test_labels_are_told_with_their_counts():
-    assert report(examples_of("b", "a", "b", "c")) == ["3 labels in the 4 examples of train.tsv: a (1), b (2), c (1)"]
-
-
-def test_of_many_labels_the_most_frequent_are_told():
-    names = [f"{number:02}" for number in range(12)]
-    labels = [name for name in names for _ in range(20 + int(name))]
-    assert report(examples_of(*labels)) == [
-        f"12 labels in the {len(labels)} examples of train.tsv: "
-        + ", ".join(f"{name} ({20 + int(name)})" for name in reversed(names[2:]))
-        + ", and 2 more"
-    ]
-
-
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
@@ -338,23 +222,18 @@ def test_list_of_labels_that_makes_no_sense_is_refused(labels, message):
     assert str(error.value) == message
 
 
-def test_labels_of_a_file_are_sorted():
+def test_labels_of_a_file_are_sorted_at_least_two_and_none_empty():
     assert labels_of(examples_of("b", "a", "b")) == ("a", "b")
-
-
-def test_example_without_label_is_named():
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=r"^train.tsv, line 3: the label is empty; give the line one, or remove it$"):
         labels_of(examples_of("b", "", "a"))
-    assert str(error.value) == "train.tsv, line 3: the label is empty; give the line one, or remove it"
-
-
-def test_file_with_one_label_is_refused():
     with pytest.raises(InputError, match=r"^train.tsv: 'a' is the only label; a classifier needs two or more$"):
         labels_of(examples_of("a", "a"))
 
 
 def test_texts_with_different_labels_are_told_of():
     again = [LabelledText("글 2", None, label, line, "train.tsv") for line, label in ((9, "b"), (10, "a"))]
-    said = report([*examples_of("a", "b"), *again])
+    examples = [*examples_of("a", "b"), *again]
+    said = label_report("train.tsv", examples, ("a", "b"))
+    assert said[0] == "2 labels in the 4 examples of train.tsv: a (2), b (2)"
     assert said[1:] == ["warning: 1 text of train.tsv with different labels, as on lines 2 and 9"]
-    assert len(report([*examples_of("a", "b"), again[1]])) == 1  # twice with one label
+    assert len(label_report("train.tsv", [*examples[:2], again[1]], ("a", "b"))) == 1  # twice with one label

@@ -15,12 +15,12 @@ from albert_tf.finetuning import Classification, MultiLabel, MultipleChoice, Que
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.task import CUT, describe_cuts, length_limit
 from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_in_windows
-from albert_tf.serving.exporting import export_model
 from albert_tf.tokenization.model_inputs import cut_windows
 from albert_tf.training import RunSettings, TrainingRun
 
 TEXTS = ["좋다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다 " * 6, "", "그저 그렇다 " * 9, "나쁘다"]
 LENGTH, STRIDE = 16, 6
+NUMBERS = DataFiles(is_regression=True, metrics=("pearson",))
 
 
 @given(st.integers(0, 200), st.integers(1, 30), st.integers(1, 40))
@@ -78,7 +78,7 @@ def config(sample_tokenizer):
 @pytest.mark.parametrize("is_regression", [False, True])
 def test_a_text_counts_once_in_the_loss(config, sample_tokenizer, is_regression):
     if is_regression:
-        task = Regression(config, DataFiles(is_regression=True, metrics=("pearson",)), doc_stride=STRIDE)
+        task = Regression(config, NUMBERS, doc_stride=STRIDE)
     else:
         task = Classification(config, ("0", "1"), doc_stride=STRIDE)
     labels = [str(number % 2) for number in range(len(TEXTS))]
@@ -99,72 +99,49 @@ def test_a_text_counts_once_in_the_loss(config, sample_tokenizer, is_regression)
     assert float(total) == pytest.approx(expected, rel=1e-4)
 
 
-def train(folder, task, tokenizer):
-    """Trains a task for two steps and returns the run's own predictions."""
-    values = [str(number % 2) for number in range(len(TEXTS))]
-    (folder / "train.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in [("document", "label"), *zip(TEXTS, values)]))
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_trace")
+def test_long_texts_are_classified_alike_in_a_run_and_by_what_it_leaves(tmp_path, config, sample_tokenizer, capsys):
+    truth = np.arange(len(TEXTS)) % 2
+    path, task = tmp_path / "train.tsv", Classification(config, doc_stride=STRIDE)
+    path.write_text("document\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in zip(TEXTS, truth)))
     tf.keras.utils.set_random_seed(1)
     settings_of_run = RunSettings(num_train_steps=2, train_batch_size=2, learning_rate=0.01, optimizer="adamw")
-    run = TrainingRun(folder / "run", task, task.make_model(), settings_of_run, tokenizer)
-    file = runner.load_file(task, str(folder / "train.tsv"), tokenizer, LENGTH)
+    run = TrainingRun(tmp_path / "run", task, task.make_model(), settings_of_run, sample_tokenizer)
+    file = runner.load_file(task, str(path), sample_tokenizer, LENGTH)
     assert runner.train(run, file, file, token_dropout=0.1)
-    results = runner.evaluate(run, file)
-    return runner.predict(run, file, 2), results
-
-
-@pytest.mark.slow
-def test_long_texts_are_classified_alike_everywhere(tmp_path, config, sample_tokenizer, capsys):
-    expected, results = train(tmp_path, Classification(config, doc_stride=STRIDE), sample_tokenizer)
+    results, expected = runner.evaluate(run, file), runner.predict(run, file, 2)
     assert "2 texts in " in capsys.readouterr().out
     loaded = albert_tf.load(tmp_path / "run")
     by_hand = [softmax(logits_by_hand(loaded.model, sample_tokenizer, text)) for text in TEXTS]
     shares = [list(each["probabilities"].values()) for each in loaded.predict(TEXTS, batch_size=2)]
     np.testing.assert_allclose(shares, by_hand, rtol=1e-4)
     np.testing.assert_allclose([list(each["probabilities"].values()) for each in expected], by_hand, rtol=1e-4)
-    truth = np.array([number % 2 for number in range(len(TEXTS))])
     assert results["accuracy"] == pytest.approx((np.array(by_hand).argmax(axis=1) == truth).mean())
     assert loaded.num_cut == 0
 
-    formats = ["saved_model"]
-    try:
-        import ai_edge_litert  # noqa: F401
 
-        formats.append("litert")
-    except ImportError:
-        pass
-    for number, model_format in enumerate(formats, start=1):
-        export_model(tmp_path / "run", tmp_path / "served", model_format=model_format)
-        exported = albert_tf.load(tmp_path / "served" / str(number))
-        found = [list(each["probabilities"].values()) for each in exported.predict(TEXTS, batch_size=3)]
-        np.testing.assert_allclose(found, by_hand, rtol=1e-3, atol=1e-5)
-        assert exported.num_cut == 0
-
-
-@pytest.mark.slow
-def test_numbers_of_long_texts_are_means(tmp_path, config, sample_tokenizer):
-    files = DataFiles(is_regression=True, metrics=("pearson",))
-    expected, _ = train(tmp_path, Regression(config, files, doc_stride=STRIDE), sample_tokenizer)
-    loaded = albert_tf.load(tmp_path / "run")
-    by_hand = [float(logits_by_hand(loaded.model, sample_tokenizer, text)[0]) for text in TEXTS]
-    for found in (expected, loaded.predict(TEXTS)):
-        np.testing.assert_allclose([each["score"] for each in found], by_hand, rtol=1e-3, atol=1e-5)
-    export_model(tmp_path / "run", tmp_path / "served")
-    found = albert_tf.load(tmp_path / "served").predict(TEXTS)
-    np.testing.assert_allclose([each["score"] for each in found], by_hand, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_several_labels_follow_from_the_mean_of_the_logits(config, sample_tokenizer):
-    task = MultiLabel(config, ("a", "b"), doc_stride=STRIDE)
-    examples = [LabelledText(text, None, ("b",), line) for line, text in enumerate(TEXTS)]
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_answers_follow_from_the_mean_of_the_logits(config, sample_tokenizer, is_regression):
+    if is_regression:
+        task, label = Regression(config, NUMBERS, doc_stride=STRIDE), "1"
+    else:
+        task, label = MultiLabel(config, ("a", "b"), doc_stride=STRIDE), ("b",)
+    examples = [LabelledText(text, None, label, line) for line, text in enumerate(TEXTS)]
     features = task.encode(examples, sample_tokenizer, LENGTH)
-    assert features["label_values"].tolist() == [[0, 1]] * len(features["input_ids"])
+    assert features["label_values"].tolist() == [1 if is_regression else [0, 1]] * len(features["input_ids"])
     model = task.make_model()
     batch = {name: tf.constant(features[name]) for name in ("input_ids", "input_mask", "segment_ids")}
-    outputs = {name: values.numpy() for name, values in task.outputs(batch, model).items()}
-    found = [list(each["probabilities"].values()) for each in task.predict(examples, features, outputs)]
-    by_hand = [1 / (1 + np.exp(-logits_by_hand(model, sample_tokenizer, text))) for text in TEXTS]
-    np.testing.assert_allclose(found, by_hand, rtol=1e-4)
+    predictions = task.predict(
+        examples, features, {name: each.numpy() for name, each in task.outputs(batch, model).items()}
+    )
+    logits = np.array([logits_by_hand(model, sample_tokenizer, text) for text in TEXTS])
+    if is_regression:
+        found, expected = [each["score"] for each in predictions], logits[:, 0]
+    else:
+        found = [list(each["probabilities"].values()) for each in predictions]
+        expected = 1 / (1 + np.exp(-logits))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_pairs_and_strides_that_are_none_are_refused():

@@ -70,7 +70,6 @@ def test_files_have_a_column_of_1_and_0_for_each_label(tmp_path, capsys):
     ("content", "message"),
     [
         ("document\t가\t나\t다\n글\t1\t2\t0\n", "line 2: 나 holds '2'; each of several label columns must hold 1 or 0"),
-        ("document\t가\t나\t다\n글\t1\t\t0\n", "line 2: 나 holds ''"),
         ("document\t가\t다\n글\t1\t0\n", "line 1: no column named 나"),
     ],
 )
@@ -87,7 +86,6 @@ def test_other_columns_of_labels_are_refused(tmp_path, content, message):
         ("a.tsv", "document\tlabel\n글\t가\n글\t나,나\n", "line 3: a label appears twice"),
         ("a.tsv", "document\tlabel\n글\t가|나\n", "line 2: label '가|나' is not in the list 가, 나, 다"),
         ("a.jsonl", '{"document": "글", "label": null}', "line 1: nothing under label"),
-        ("a.jsonl", '{"document": "글", "label": ["가", null]}', "line 1: nothing under label"),
         ("a.jsonl", '{"document": "글", "label": [["가"]]}', "line 1: label holds a list"),
         ("a.jsonl", '{"document": "글", "label": {"가": 1}}', "line 1: label holds an object"),
     ],
@@ -96,12 +94,6 @@ def test_other_forms_are_refused_with_file_and_line(tmp_path, name, content, mes
     with pytest.raises(InputError) as error:
         read(tmp_path, name, content)
     assert f"{tmp_path / name}, {message}" in str(error.value)
-
-
-def test_rows_with_unknown_labels_can_be_left_out(tmp_path, capsys):
-    content = "document\tlabel\n글\t가\n글\t라\n"
-    assert read(tmp_path, "a.tsv", content, task=task_of(on_bad_row="skip")) == [("가",)]
-    assert "1 row left out" in capsys.readouterr().out
 
 
 def test_labels_are_those_of_all_sets():

@@ -10,13 +10,7 @@ from tiny_config import tiny_config
 from albert_tf.base.errors import InputError
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.batches import Examples
-from albert_tf.finetuning.tasks.multiple_choice import (
-    LEVELS,
-    Question,
-    encode_questions,
-    question_with_option,
-    read_questions,
-)
+from albert_tf.finetuning.tasks.multiple_choice import LEVELS, Question, encode_questions, read_questions
 
 LENGTH = 24
 CONFIG = tiny_config(max_position_embeddings=LENGTH)
@@ -73,11 +67,6 @@ def inputs_of(tokenizer, passage_ids, qa_ids, length):
     return [row + [0] * (length - len(row)) for row in rows]
 
 
-def test_option_goes_into_the_blank_or_behind_the_question():
-    assert question_with_option("나는 _ 먹었다.", "밥을") == "나는 밥을 먹었다."
-    assert question_with_option("무엇이 오나?", "비") == "무엇이 오나? 비"
-
-
 def test_each_option_is_encoded_with_the_passage(sample_tokenizer):
     features = TASK.encode([WEATHER, BLANK], sample_tokenizer, LENGTH)
     assert features["input_ids"].shape == (2, 3, LENGTH) and features["input_ids"].dtype == np.int32
@@ -114,7 +103,6 @@ def test_many_questions_are_encoded_as_each_by_itself(sample_tokenizer, monkeypa
             np.testing.assert_array_equal(values[row], alone[name][0])
 
 
-@pytest.mark.slow
 def test_batches_are_cut_to_their_longest_option(sample_tokenizer):
     features = TASK.encode([WEATHER, BLANK], sample_tokenizer, LENGTH)
     assert TASK.batch_spec(None)["input_ids"].shape.as_list() == [None, 3, None]
@@ -193,24 +181,15 @@ def test_articles_without_answers_can_be_predicted(write_race):
         RACE_TASK.read(path)
 
 
-def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(write_lines):
-    (question,) = TASK.read(write_lines(line(passage="비가\ud83d 온다.", options=["비", "눈\udc00", "바람"])))
-    assert question.passage == "비가\ufffd 온다." and question.options == ("비", "눈\ufffd", "바람")
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ("{", "not JSON"),
-        ("[" * 100_000, "not JSON"),
         ("[1]", "not a JSON object; correct it"),
         (line(passage=None), "no text of the passage; add it, or leave the question out"),
-        (line(question=3), "no text of the question; add it, or leave the question out"),
         (line(options="비"), "options must be a list of 2 to 26 texts. Received: '비'"),
-        (line(options=["비", 3, "눈"]), "options must be a list of 2 to 26 texts. "),
         (line(options=["비", "눈"]), "2 options, but the model chooses from 3; give as many"),
         (line(answer="D"), "the answer must be a letter from A to C or an index from 0 to 2. Received: 'D'"),
-        (line(answer=3), "the answer must be a letter from A to C or an index from 0 to 2. Received: 3"),
         (line(answer=True), "the answer must be a letter from A to C or an index from 0 to 2. Received: True"),
     ],
 )
@@ -224,11 +203,9 @@ def test_bad_line_is_named(write_lines, bad, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"article": None}, ", question 1: no text of the passage; "),
         ({"questions": "?"}, ": no list of questions; correct the file"),
         ({"answers": ["A"]}, ": 2 questions, 2 lists of options and 1 answers; give every question one of each"),
         ({"options": [["비", "눈"], ["온다", "간다", "_"]]}, ", question 2: 3 options, but the model chooses from 2; "),
-        ({"answers": ["A", "C"]}, ", question 2: the answer must be a letter from A to B or an index from 0 to 1. "),
     ],
 )
 def test_bad_article_is_named(write_race, changes, message):
@@ -266,14 +243,10 @@ def test_nothing_to_read_is_told(tmp_path, write_lines):
         RACE_TASK.read(str(tmp_path / "saved"))
 
 
-def test_texts_are_asked_about(sample_tokenizer):
+@pytest.mark.parametrize("value", [("비가 온다.", "무엇이?"), ("비가 온다.", "무엇이?", ["비", "눈"])])
+def test_question_of_another_kind_is_refused(value):
     (question,) = TASK.examples_of([("비가 온다.", "무엇이 오나?", ["비", "눈", "바람"])])
     assert question == Question("비가 온다.", "무엇이 오나?", ("비", "눈", "바람"), None, "0")
-    assert TASK.encode([question], sample_tokenizer, LENGTH)["input_ids"].shape == (1, 3, LENGTH)
-
-
-@pytest.mark.parametrize("value", ["비가 온다.", ("비가 온다.", "무엇이?"), ("비가 온다.", "무엇이?", ["비", "눈"])])
-def test_question_of_another_kind_is_refused(value):
     with pytest.raises(InputError, match=r"input 0 must be a passage, a question and a list of 3 options\. Received: "):
         TASK.examples_of([value])
 

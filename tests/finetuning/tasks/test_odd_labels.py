@@ -1,6 +1,5 @@
 """Labels as programs write them mean the same to `fit`, to the commands in every form of file, and to score-text."""
 
-import collections
 import csv
 import dataclasses
 import json
@@ -196,21 +195,16 @@ def test_column_of_a_label_that_no_text_has_keeps_its_label(tmp_path):
 def test_lists_of_class_labels_have_their_names(form, tmp_path):
     inner = {"names": ["행복", "분노", "슬픔"], "_type": "ClassLabel"}
     feature = [inner] if form == "older" else {"feature": inner, "_type": form}
-    features = {"document": {"dtype": "string", "_type": "Value"}, "label": feature}
-    table = pyarrow.table({"document": ["가", "나", "다"], "label": [[0, 2], [], [1]]})
-    info = json.dumps({"info": {"features": features}})
-    pyarrow.parquet.write_table(table.replace_schema_metadata({"huggingface": info}), tmp_path / "train.parquet")
-    found = by_command(str(tmp_path / "train.parquet"), "parquet", "multi_label")
-    assert [example.label for example in found] == [("행복", "슬픔"), (), ("분노",)]
+    info = json.dumps({"info": {"features": {"label": feature}}})
 
+    def read(labels):
+        table = pyarrow.table({"document": ["글"] * len(labels), "label": labels})
+        pyarrow.parquet.write_table(table.replace_schema_metadata({"huggingface": info}), tmp_path / "train.parquet")
+        return [example.label for example in by_command(str(tmp_path / "train.parquet"), "parquet", "multi_label")]
 
-def test_unknown_label_in_a_list_is_named(tmp_path):
-    features = {"label": {"feature": {"names": ["행복", "분노"], "_type": "ClassLabel"}, "_type": "List"}}
-    table = pyarrow.table({"document": ["가"], "label": [[0, -1]]})
-    info = json.dumps({"info": {"features": features}})
-    pyarrow.parquet.write_table(table.replace_schema_metadata({"huggingface": info}), tmp_path / "train.parquet")
+    assert read([[0, 2], [], [1]]) == [("행복", "슬픔"), (), ("분노",)]
     with pytest.raises(InputError, match="row 1: nothing under label"):
-        by_command(str(tmp_path / "train.parquet"), "parquet", "multi_label")
+        read([[0, -1]])
 
 
 def test_pandas_gaps_are_refused_by_name():
@@ -241,18 +235,3 @@ def test_any_of_several_answers_is_right(tmp_path):
     examples = task.read(path)
     for answer, score in (("서울", 100.0), ("한양", 100.0), ("조선", 0.0)):
         assert task.score(examples, [{"id": "0", "text": answer, "nbest": []}])["exact_match"] == score
-
-
-def test_rare_label_among_several_keeps_an_example_to_train_on():
-    from albert_tf.finetuning.datasets import dev_rows
-
-    keys = [(f"글 {number}", ("배송",) if number % 2 else ("포장", "빠름")) for number in range(400)]
-    for number, is_dev in enumerate(dev_rows(keys, 0.1)):
-        if is_dev and number < 20:
-            keys[number] = (keys[number][0], ("환불", "배송"))
-    are_dev = dev_rows(keys, 0.1)
-    counts = collections.Counter(label for (_, labels), is_dev in zip(keys, are_dev) for label in labels if is_dev)
-    total = collections.Counter(label for _, labels in keys for label in labels)
-    assert all(counts[label] < total[label] for label in total)
-    for label in ("배송", "포장", "빠름"):
-        assert counts[label] == pytest.approx(total[label] / 10, abs=2)

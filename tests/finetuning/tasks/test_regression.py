@@ -1,7 +1,5 @@
 """Fine-tuning to numbers: the loss against NumPy, what is read and written, and what is measured."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -47,18 +45,6 @@ def test_what_is_no_number_is_named_with_its_line(tmp_path, label, told):
     path.write_text(f"document\tscore\n좋다\t4.5\n나쁘다\t{label}\n")
     with pytest.raises(InputError, match=rf"train\.tsv, line 3: {told}; correct the row"):
         TASK.read(str(path))
-
-
-def test_rows_without_a_number_may_be_left_out(tmp_path, capsys):
-    path = tmp_path / "train.tsv"
-    path.write_text("document\tscore\n좋다\t4.5\n나쁘다\t셋\n그저 그렇다\tnan\n")
-    task = Regression(TASK.config, dataclasses.replace(FILES, on_bad_row="skip"))
-    assert [example.text for example in task.read(str(path))] == ["좋다"]
-    told = f"warning: 2 rows left out; the first: {path}, line 3: '셋' is not a number\n"
-    assert told in capsys.readouterr().out
-    path.write_text("document\tscore\n나쁘다\t셋\n")
-    with pytest.raises(InputError, match=r"train\.tsv has no row with a label that can be used; the last one: "):
-        task.read(str(path))
 
 
 def test_file_to_predict_needs_no_numbers(tmp_path, sample_tokenizer):

@@ -12,27 +12,16 @@ from albert_tf.finetuning.tasks.squad import Answer, Question, read_questions
 CONTEXT = "이순신은 1545년에 태어났다."
 
 
-def test_squad_1_and_korquad(tmp_path):
-    path = write_squad(tmp_path / "a.json", [(CONTEXT, [entry("1", "이순신"), entry("2", "1545년", 5)]), ("글", [])])
-    assert read_questions(path) == [
-        Question("1", "누구?", CONTEXT, (Answer("이순신", 0),), False, "제목"),
-        Question("2", "누구?", CONTEXT, (Answer("1545년", 5),), False, "제목"),
-    ]
-
-
-def test_squad_2_has_questions_without_answers(tmp_path):
+def test_questions_of_squad_korquad_and_klue_are_read(tmp_path):
     plausible = {"plausible_answers": [{"text": "이순신", "answer_start": 0}]}
-    entries = [entry("1", None, is_impossible=True, **plausible), entry("2", "이순신", is_impossible=False)]
-    first, second = read_questions(write_squad(tmp_path / "a.json", [(CONTEXT, entries)]))
-    assert (first.is_impossible, first.answers) == (True, ())
-    assert (second.is_impossible, second.answers) == (False, (Answer("이순신", 0),))
-
-
-def test_klue_names_questions_by_guid(tmp_path):
     klue = {**entry("", "이순신"), "guid": "klue-1", "question_type": 1, "is_impossible": False}
     del klue["id"]
-    (question,) = read_questions(write_squad(tmp_path / "a.json", [(CONTEXT, [klue])]))
-    assert question.id == "klue-1"
+    entries = [entry("1", "1545년", 5), entry("2", None, is_impossible=True, **plausible), klue]
+    assert read_questions(write_squad(tmp_path / "a.json", [(CONTEXT, entries), ("글", [])])) == [
+        Question("1", "누구?", CONTEXT, (Answer("1545년", 5),), False, "제목"),
+        Question("2", "누구?", CONTEXT, (), True, "제목"),
+        Question("klue-1", "누구?", CONTEXT, (Answer("이순신", 0),), False, "제목"),
+    ]
 
 
 def test_file_to_predict_needs_no_answers(tmp_path):
@@ -78,7 +67,6 @@ def changed(**changes):
         (changed(is_impossible="no"), r'question 1: "is_impossible" must be true or false. Received: \'no\''),
         (changed(answers={}), r'question 1: "answers" must be a list. Received: {}'),
         (changed(answers=[{"text": "이순신"}]), r'question 1: "answer_start" is missing'),
-        (changed(answers=[{"text": "이순신", "answer_start": "0"}]), r'"answer_start" must be a whole number'),
         (changed(answers=[{"text": "이순신", "answer_start": True}]), r'"answer_start" must be a whole number'),
         (changed(answers=[{"text": None, "answer_start": 0}]), r'question 1: "text" must be a string'),
     ],
@@ -117,12 +105,6 @@ def test_two_questions_of_one_id_are_refused(tmp_path):
     message += "give each its own"
     with pytest.raises(InputError, match=re.escape(message)):
         read_questions(path)
-
-
-def test_file_that_is_no_json_is_refused(tmp_path):
-    (tmp_path / "a.json").write_text('{"data":\n[')
-    with pytest.raises(InputError, match=r"a\.json, line 2: not valid JSON"):
-        read_questions(str(tmp_path / "a.json"))
 
 
 def test_questions_in_a_table_are_refused_with_what_reads_them(tmp_path):

@@ -17,47 +17,55 @@ from albert_tf.finetuning.tasks.tagged_text import (
     types_of,
 )
 
-WORDS = "서울에 간 김철수씨 .\tLOC-B O PER-B O\n-\tO\n"
-CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"
-CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nPeter  X I-PER\n"
-
 
 def write(tmp_path, text):
-    (tmp_path / "train.tsv").write_text(text)
+    (tmp_path / "train.tsv").write_bytes(text.encode())
     return str(tmp_path / "train.tsv")
 
 
-def test_words_of_a_line(tmp_path):
-    assert read_tagged(write(tmp_path, WORDS), "words", needs_tags=True) == [
-        TaggedText("서울에 간 김철수씨 .", ((0, 3), (4, 5), (6, 10), (11, 12)), ("B-LOC", "O", "B-PER", "O"), 1),
-        TaggedText("-", ((0, 1),), ("O",), 2),
-    ]
+CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"
+OF_CHARACTERS = [
+    TaggedText("김이 감", ((0, 1), (1, 2), (3, 4)), ("B-PS", "O", "O"), 3),
+    TaggedText("#1", ((0, 1), (1, 2)), ("O", "B-QT"), 8),
+]
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_characters_with_their_spaces(tmp_path, line_end):
-    (tmp_path / "train.tsv").write_bytes(CHARACTERS.replace("\n", line_end).encode())
-    assert read_tagged(str(tmp_path / "train.tsv"), "characters", needs_tags=True) == [
-        TaggedText("김이 감", ((0, 1), (1, 2), (3, 4)), ("B-PS", "O", "O"), 3),
-        TaggedText("#1", ((0, 1), (1, 2)), ("O", "B-QT"), 8),
-    ]
-
-
-def test_a_word_and_its_columns_a_line(tmp_path):
-    assert read_tagged(write(tmp_path, CONLL), "conll", needs_tags=True) == [
-        TaggedText("EU rejects", ((0, 2), (3, 10)), ("B-ORG", "O"), 3),
-        TaggedText("Peter", ((0, 5),), ("I-PER",), 6),
-    ]
-
-
-def test_columns_with_tabs_keep_their_blanks(tmp_path):
-    text = "New York\tB-LOC\n에서\tO\n10\u00a0000\tB-NUM\n원\tO\n"
-    (found,) = read_tagged(write(tmp_path, text), "conll", needs_tags=True)
-    assert found.text == "New York 에서 10\u00a0000 원"
-    assert [found.text[begin:end] for begin, end in found.units] == ["New York", "에서", "10\u00a0000", "원"]
-    assert found.tags == ("B-LOC", "O", "B-NUM", "O")
-    (found,) = read_tagged(write(tmp_path, "10\u00a0000 원\tB-NUM O\n"), "words", needs_tags=True)
-    assert [found.text[begin:end] for begin, end in found.units] == ["10\u00a0000", "원"]
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        (
+            "words",
+            "서울에 김철수씨 .\tLOC-B PER-B O\n-\tO\n10\u00a0000 원\tB-NUM O\n",
+            [
+                TaggedText("서울에 김철수씨 .", ((0, 3), (4, 8), (9, 10)), ("B-LOC", "B-PER", "O"), 1),
+                TaggedText("-", ((0, 1),), ("O",), 2),
+                TaggedText("10\u00a0000 원", ((0, 6), (7, 8)), ("B-NUM", "O"), 3),
+            ],
+        ),
+        ("characters", CHARACTERS, OF_CHARACTERS),
+        ("characters", CHARACTERS.replace("\n", "\r\n"), OF_CHARACTERS),
+        (
+            "conll",  # columns between blanks, and lines of blanks between sentences
+            "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n \nPeter  X I-PER\n\t \n",
+            [
+                TaggedText("EU rejects", ((0, 2), (3, 10)), ("B-ORG", "O"), 3),
+                TaggedText("Peter", ((0, 5),), ("I-PER",), 6),
+            ],
+        ),
+        (
+            "conll",  # between tabs, where blanks are part of a word
+            "New York\tB-LOC\n에서\tO\n10\u00a0000\tB-NUM\n",
+            [TaggedText("New York 에서 10\u00a0000", ((0, 8), (9, 11), (12, 18)), ("B-LOC", "O", "B-NUM"), 1)],
+        ),
+        (
+            "conll",  # what looks like a comment is a word inside of a sentence
+            "-DOCSTART- O\n## doc 1\n##봄\tB-TAG\n##\tO\n",
+            [TaggedText("##봄 ##", ((0, 3), (4, 6)), ("B-TAG", "O"), 3)],
+        ),
+    ],
+)
+def test_every_form_is_read(tmp_path, form, text, expected):
+    assert read_tagged(write(tmp_path, text), form, needs_tags=True) == expected
 
 
 def test_running_numbers_before_the_words_are_not_read(tmp_path, capsys):
@@ -78,20 +86,9 @@ def test_running_numbers_before_the_words_are_not_read(tmp_path, capsys):
     assert (found.text, found.tags) == ("1 2", ("B-NUM", "O"))
 
 
-def test_word_that_looks_like_a_comment_is_one_inside_a_sentence(tmp_path):
-    text = "-DOCSTART- O\n## doc 1\n##봄\tB-TAG\n##\tO\n"
-    (found,) = read_tagged(write(tmp_path, text), "conll", needs_tags=True)
-    assert (found.text, found.tags) == ("##봄 ##", ("B-TAG", "O"))
-
-
-def test_line_of_spaces_ends_a_sentence_of_conll(tmp_path):
-    for text, tags in (("EU B-ORG\n \nrejects O\n\t \n", ("B-ORG",)), ("EU\n  \nrejects\n", None)):
-        found = read_tagged(write(tmp_path, text), "conll", needs_tags=False)
-        assert [(each.text, each.line) for each in found] == [("EU", 1), ("rejects", 3)]
-        assert found[0].tags == tags
-
-
-@pytest.mark.parametrize(("form", "text"), [("words", "간 김철수\n"), ("characters", "김\n \n감\n"), ("conll", "EU\n")])
+@pytest.mark.parametrize(
+    ("form", "text"), [("words", "김철수\n"), ("characters", "김\n \n감\n"), ("conll", "EU\n  \n")]
+)
 def test_text_to_predict_needs_no_tags(tmp_path, form, text):
     path = write(tmp_path, text)
     (found,) = read_tagged(path, form, needs_tags=False)
@@ -122,11 +119,6 @@ def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form
     assert found[-1].text == "집" and "warning: 1 row left out; the first: " in capsys.readouterr().out
 
 
-def test_file_without_sentences_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has no sentence that can be used"):
-        read_tagged(write(tmp_path, "\n\n"), "words", needs_tags=True)
-
-
 @pytest.mark.parametrize(
     ("path", "name", "count"),
     [
@@ -141,23 +133,19 @@ def test_published_files_are_read_whole(shared_data, path, name, count):
 
 
 def test_types_are_those_of_the_entities(tmp_path):
-    assert types_of((write(tmp_path, WORDS),), "words") == ["LOC", "PER"]
+    assert types_of((write(tmp_path, "서울 김\tB-LOC PER-I\n"),), "words") == ["LOC", "PER"]
+    with pytest.raises(InputError, match="has no sentence that can be used"):
+        types_of(write(tmp_path, "\n\n"), "words")
     with pytest.raises(InputError, match="has no entity"):
         types_of(write(tmp_path, "-\tO\n"), "words")
 
 
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [("B-PER", "B-PER"), ("PER-B", "B-PER"), ("NUM-I", "I-NUM"), ("O", "O"), ("-", "O"), ("I-AFW-X", "I-AFW-X")],
-)
-def test_tags_are_normalized(tag, expected):
-    assert normalize_tag(tag) == expected
-
-
-@pytest.mark.parametrize("tag", ["PER", "E-PER", "B-", "-B", "S"])
-def test_what_is_no_tag_is_refused(tag):
-    with pytest.raises(ValueError, match=tag):
-        normalize_tag(tag)
+def test_tags_are_normalized_or_refused():
+    for tag, expected in (("B-PER", "B-PER"), ("NUM-I", "I-NUM"), ("O", "O"), ("-", "O"), ("I-AFW-X", "I-AFW-X")):
+        assert normalize_tag(tag) == expected
+    for tag in ("PER", "E-PER", "B-", "-B", "S"):
+        with pytest.raises(ValueError, match=tag):
+            normalize_tag(tag)
 
 
 def test_entities_begin_and_end():
@@ -186,9 +174,5 @@ def test_measures_are_those_of_seqeval_and_scikit_learn():
     # O counts [CLS] and [SEP] as well: 8 of 8 true ones found, and 10 found.
     f1 = {"O": 16 / 18, "B-A": 1.0, "I-A": 1.0, "B-B": 2 / 3, "I-B": 0.0, "B-C": 0.0}
     assert measured["character_macro_f1"] == pytest.approx(sum(f1.values()) / 6)
-
-
-def test_nothing_found_scores_nothing():
     nothing = [["O"] * len(tags) for tags in TRUTH]
-    measured = {name: function(TRUTH, nothing) for name, function in METRICS.items() if name.startswith("entity")}
-    assert measured == dict.fromkeys(measured, 0.0)
+    assert {function(TRUTH, nothing) for name, function in METRICS.items() if name.startswith("entity")} == {0.0}

@@ -26,11 +26,11 @@ def kill_at(monkeypatch, owner, name, number):
 def content_of(documents, name, tmp_path):
     """Returns a corpus of some format as the bytes of its file."""
     texts = ["\n".join(sentences) for sentences in documents]
-    if name.endswith(".jsonl"):
-        return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
     if name.endswith(".parquet"):
         options = {"use_dictionary": False, "compression": "none", "write_statistics": False}
         write_table(tmp_path / "written.parquet", {"text": texts}, rows_per_group=7, **options)
         return (tmp_path / "written.parquet").read_bytes()
-    text = "\n\n".join(texts).encode()
-    return gzip.compress(text, 0, mtime=0) if name.endswith(".gz") else text
+    content = "\n\n".join(texts).encode()
+    if ".jsonl" in name:
+        content = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
+    return gzip.compress(content, 0, mtime=0) if name.endswith(".gz") else content

@@ -24,38 +24,21 @@ def document_ids(documents, tokenizer):
     return [tuple(tokenizer.encode_ids(sentences).flat_values.numpy().tolist()) for sentences in documents]
 
 
-def text_of(ids):
-    """Ids as a string that can be searched for a run of them."""
-    return "".join(map(chr, ids))
-
-
 def whole_ids(records):
     return [(*record.earlier, *record.later) for record in records]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("masking", ["dynamic", "static"])
-def test_same_seed_gives_same_bytes(contents_of, build_shards, random_documents, tmp_path, masking):
+def test_same_seed_gives_same_bytes(contents_of, build_shards, random_documents, tmp_path):
     def build_once(name, seed):
-        shards = build_shards(
-            tmp_path / name, random_documents(20), num_shards=2, masking=masking, dupe_factor=2, random_seed=seed
-        )
-        return contents_of(shards.folder)
+        options = {"num_shards": 2, "masking": "static", "dupe_factor": 2, "random_seed": seed}
+        return contents_of(build_shards(tmp_path / name, random_documents(20), **options).folder)
 
     first, again, other = build_once("first", 1), build_once("again", 1), build_once("other", 2)
     assert first == again
     assert first.keys() == other.keys()
     for name in [name for name in first if name.endswith(".tfrecord")]:
         assert first[name] != other[name]
-
-
-@pytest.mark.slow
-def test_held_out_documents_do_not_depend_on_the_seed(build_shards, random_documents, read_records, tmp_path):
-    def held_out(seed):
-        shards = build_shards(tmp_path / f"seed{seed}", random_documents(30), random_seed=seed, **WHOLE_DOCUMENTS)
-        return sorted(whole_ids(read_records(shards.held_out_paths)))
-
-    assert held_out(1) == held_out(2)
 
 
 @pytest.mark.slow
@@ -71,18 +54,6 @@ def test_splits_share_no_document_and_lose_none(build_shards, random_documents, 
     )
     assert all(count % 2 == 0 for count in train.values())
     assert held_out.total() == pytest.approx(0.3 * 120, abs=15)
-
-
-@pytest.mark.slow
-def test_swapped_examples_have_label_one(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
-    documents = random_documents(100)
-    shards = build_shards(tmp_path, documents, max_seq_length=160)
-    records = read_records(shards.train_paths)
-    texts = [text_of(ids) for ids in document_ids(documents, tiny_tokenizer)]
-    for record in records:
-        earlier, later = text_of(record.earlier), text_of(record.later)
-        assert any(later in text[text.index(earlier) + len(earlier) :] for text in texts if earlier in text)
-    assert 0.3 < np.mean([record.features["next_sentence_labels"][0] for record in records]) < 0.7
 
 
 def test_duplicates_are_cut_and_masked_anew(build_shards, random_documents, read_records, tmp_path):
@@ -131,7 +102,7 @@ def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, 
     unsaid = {"sources": (), "names_sha256": "", "num_names": 0}
     assert {**manifest["options"], **unsaid} == expected_options.to_dict()
     assert not unsaid.keys() & manifest["options"].keys()
-    assert "sources" not in manifest["options"] and "source_per_input_file" not in manifest
+    assert "source_per_input_file" not in manifest
 
     splits = manifest["splits"]
     assert splits["train"]["documents"] + splits["held_out"]["documents"] == 80
@@ -149,6 +120,12 @@ def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, 
     assert splits["train"].keys() & {"share_masked", "unigram_entropy"} == set()
 
 
+def entropy_of(ids):
+    _, counts = np.unique(ids, return_counts=True)
+    shares = counts / counts.sum()
+    return -np.sum(shares * np.log(shares))
+
+
 @pytest.mark.parametrize("split", ["train", "held_out"])
 def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records, split):
     summary = static_shards.manifest["splits"][split]
@@ -156,9 +133,7 @@ def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records,
     masked = sum(record.features["masked_lm_weights"].sum() for record in records)
     tokens = sum(record.features["input_mask"].sum() for record in records)
     assert summary["share_masked"] == pytest.approx(masked / tokens, abs=1e-4)
-    _, counts = np.unique(np.concatenate(whole_ids(records)), return_counts=True)
-    shares = counts / counts.sum()
-    assert summary["unigram_entropy"] == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
+    assert summary["unigram_entropy"] == pytest.approx(entropy_of(np.concatenate(whole_ids(records))), abs=1e-4)
 
 
 def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_documents, tiny_tokenizer, tmp_path):
@@ -166,10 +141,8 @@ def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_
     shards = build_shards(tmp_path, documents, masking="static", packing="halves", max_seq_length=64)
     reader = ShardReader(shards.train_paths[0])
     ids = np.concatenate([batch.original_ids[batch.is_used & ~batch.is_special] for batch in reader.read()])
-    _, counts = np.unique(ids, return_counts=True)
-    shares = counts / counts.sum()
     entropy = shards.manifest["splits"]["train"]["unigram_entropy"]
-    assert entropy == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
+    assert entropy == pytest.approx(entropy_of(ids), abs=1e-4)
 
 
 @pytest.mark.slow

@@ -65,12 +65,6 @@ def shards_in(contents):
     return {name: content for name, content in contents.items() if not name.startswith(WORK_FOLDER)}
 
 
-def test_corpus_that_cannot_be_read_leaves_nothing(rebuild, tmp_path):
-    with open(tmp_path / "corpus.txt", "ab") as file:
-        file.write(b"\n\xff\n")
-    assert rebuild(expected_error=(InputError, "not valid UTF-8")) == {}
-
-
 @pytest.mark.slow
 def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, finished, contents_of, tmp_path):
     before = contents_of(shutil.copytree(finished[1], tmp_path / "data"))
@@ -85,10 +79,10 @@ def test_no_room_to_remember_documents_costs_a_sentence(
 ):
     def connect_with_little_room(path, connect=sqlite3.connect):
         database = connect(path)
-        database.execute("PRAGMA max_page_count=4")
+        database.execute("PRAGMA max_page_count=2")
         return database
 
-    write_corpus(tmp_path / "corpus.txt", random_documents(400))
+    write_corpus(tmp_path / "corpus.txt", random_documents(150))
     with monkeypatch.context() as patch, pytest.raises(InputError, match=r"disk is full\).* `resume` continues$"):
         patch.setattr(sqlite3, "connect", connect_with_little_room)
         build_from_small_chunks(tmp_path, tiny_tokenizer, deduplicate=True)
@@ -96,7 +90,7 @@ def test_no_room_to_remember_documents_costs_a_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["third.txt", "third.txt.gz", "third.jsonl", "third.parquet"])
+@pytest.mark.parametrize("name", ["third.jsonl.gz", "third.parquet"])
 def test_file_that_cannot_be_read_for_a_while_costs_nothing(
     tmp_path, tiny_tokenizer, write_corpus, random_documents, contents_of, unreadable, monkeypatch, name
 ):
@@ -121,15 +115,10 @@ def test_file_that_cannot_be_read_for_a_while_costs_nothing(
 
 # Where a build may end: (owner, function, at which call).
 STOPS = {
-    "reading the first chunk": (ExampleMaker, "make", 0),
     "reading the last chunk": (ExampleMaker, "make", 9),
     "a spill file": (builder, "write_spill", 5),
-    "counting examples": (builder.SpillReader, "__init__", 3),
-    "the first shard": (ShardWriter, "write", 0),
     "the last shard": (ShardWriter, "write", 2),
-    "reading a spill file": (builder.SpillReader, "read", 12),
     "moving the first file": (tf.io.gfile, "rename", 0),
-    "moving a file of counts": (tf.io.gfile, "rename", 10),
     "removing files": (tf.io.gfile, "rmtree", 0),
 }
 
@@ -152,9 +141,9 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_every_fifth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_path, monkeypatch):
+def test_every_ninth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_path, monkeypatch):
     expected = contents_of(finished[2])
-    for number in itertools.count(step=5):
+    for number in itertools.count(step=9):
         with monkeypatch.context() as patch:
             kill_at(patch, tf.io.gfile, "rename", number)
             try:
@@ -200,21 +189,16 @@ def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents
         kill_at(patch, ShardWriter, "write", 1)
         left = rebuild(expected_error=(Killed, None))
     assert rebuild(expected_error=(InputError, "holds an unfinished build; continue with `resume`")) == left
-    for changed, name in (({"seed": 2}, "random_seed"), ({"num_shards": 3}, "output"), ({"ngram": 2}, "")):
-        if name:
-            assert rebuild(**changed, resume=True, expected_error=(InputError, f"with another {name}")) == left
+    for changed, name in (({"seed": 2}, "random_seed"), ({"num_shards": 3}, "output")):
+        assert rebuild(**changed, resume=True, expected_error=(InputError, f"with another {name}")) == left
     with open(tmp_path / "corpus.txt", "a", encoding="utf-8") as file:
         file.write("\n가 나\n다 라\n")
-    assert rebuild(resume=True, expected_error=(InputError, "with another input")) == left
+    sizes = r"with another input \(\[.*/corpus.txt\", [0-9]+\], now \[.*/corpus.txt\", [0-9]+\]\)"
+    assert rebuild(resume=True, expected_error=(InputError, sizes)) == left
 
 
-def test_resume_begins_where_there_is_nothing_to_go_on_with(rebuild, finished, contents_of):
-    assert rebuild(resume=True) == contents_of(finished[1])
-
-
-@pytest.mark.slow
-def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monkeypatch):
-    rebuild(1)
+def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, finished, tmp_path, monkeypatch):
+    shutil.copytree(finished[1], tmp_path / "data")
     real_rename, renamed = tf.io.gfile.rename, []
 
     def rename(source, target, overwrite=False):
@@ -231,38 +215,36 @@ def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed_at", [None, 0, 1])
-def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, killed_at):
+def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch):
     before = rebuild(num_shards=4)
-    if killed_at is not None:
-        with monkeypatch.context() as patch:
-            kill_at(patch, tf.io.gfile, "remove", killed_at)
-            rebuild(num_shards=2, expected_error=(Killed, None))
+    with monkeypatch.context() as patch:
+        kill_at(patch, tf.io.gfile, "remove", 1)
+        rebuild(num_shards=2, expected_error=(Killed, None))
     after = rebuild(num_shards=2, resume=True)
     assert len(before) - len(after) == 2
     assert shards_in(after) == after
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [lambda shard: shard[1:], lambda shard: shard[:-1] + b"!"], ids=["size", "content"])
-def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path, change):
+def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
     rebuild(num_shards=3)
-    replaced = tmp_path / "data" / "train-00001-of-00003.tfrecord"
-    replaced.write_bytes(change(replaced.read_bytes()))
+    for name, change in (
+        ("train-00001-of-00003.tfrecord", lambda shard: shard[1:]),
+        ("train-00002-of-00003.tfrecord", lambda shard: shard[:-1] + b"!"),
+    ):
+        path = tmp_path / "data" / name
+        path.write_bytes(change(path.read_bytes()))
     after = rebuild(num_shards=2)
-    assert {name for name in after if "-of-00003" in name} == {replaced.name}
+    assert sorted(name[:11] for name in after if "-of-00003" in name) == ["train-00001", "train-00002"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", ""])
-def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
-    rebuild(num_shards=2)
+def test_manifest_never_leads_out_of_its_folder(rebuild, finished, tmp_path):
+    shutil.copytree(finished[1], tmp_path / "data")
     outside = tmp_path / "outside.txt"
     outside.write_text("precious", encoding="utf-8")
     path = tmp_path / "data" / MANIFEST_FILE
     manifest = json.loads(path.read_text(encoding="utf-8"))
-    name = name.format(folder=tmp_path)
-    manifest["splits"]["train"].update(files=[name], bytes_per_shard=[outside.stat().st_size])
+    manifest["splits"]["train"].update(files=["../outside.txt"], bytes_per_shard=[outside.stat().st_size])
     path.write_text(json.dumps(manifest), encoding="utf-8")
     rebuild(expected_error=(InputError, "manifest.json names .* which is not a file in .*/data; correct the name"))
     assert outside.read_text(encoding="utf-8") == "precious"
@@ -287,7 +269,6 @@ def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, fi
     ("documents", "options", "message"),
     [
         ([], {}, "no text in .*corpus.txt; write one sentence a line"),
-        ([["\u200b", "\u200b"]], {}, "no text in"),
         ([["가"], ["나"]], {}, "corpus.txt: no document has two sentences"),
         ([["가 나 다 라 마 바 사"]], {"packing": "halves"}, "corpus.txt: no sentence can be cut in two"),
         ([["가 나", "다 라"]], {"held_out_fraction": 1e-9}, "no document fell to the held_out split"),

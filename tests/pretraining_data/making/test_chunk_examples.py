@@ -9,6 +9,8 @@ import pytest
 from albert_tf.pretraining_data.making.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.reading.documents import Documents, digest_fraction
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 def documents_of(texts, chunk_id=(0, 0)):
@@ -80,16 +82,11 @@ def test_parts_of_a_huge_sentence_make_pairs(make, packing):
         assert len(first) + len(second) <= 29
 
 
-def test_word_longer_than_an_example_is_split_inside(make, tiny_tokenizer):
-    examples, counts = make([["가" + "나" * 99]], packing="document_sentences")
-    assert [len(first) for first, _, _ in examples["train"]] == [30, 30, 30, 10]
+def test_only_what_does_not_fit_is_split_a_long_word_inside(make):
+    examples, counts = make([["가" + "나" * 99, "다 " * 30, "라"]], packing="document_sentences")
+    assert [len(first) for first, _, _ in examples["train"]] == [30, 30, 30, 10, 30, 1]
     assert counts["train_unused_tokens"] == 0
-
-
-def test_sentence_that_just_fits_is_not_split(make):
-    examples, counts = make([["가 " * 30, "나"]], packing="document_sentences")
-    assert [len(first) for first, _, _ in examples["train"]] == [30, 1]
-    assert counts["split_sentences"] == 0
+    assert counts["split_sentences"] == 1
 
 
 def test_full_sentences_run_on_across_documents_with_a_separator(make):
@@ -126,17 +123,17 @@ def test_no_split_borrows_from_the_other(make, random_documents, packing):
     assert pieces["train"].isdisjoint(pieces["held_out"])
 
 
-def test_same_document_falls_to_the_same_side_wherever_it_stands(make, random_documents):
+def test_same_document_falls_to_the_same_side_wherever_it_stands_with_any_seed(make, random_documents):
     texts = random_documents(60, num_sentences=(2, 4), seed=3)
 
-    def held_out_texts(order, chunk_id):
+    def held_out_texts(order, chunk_id, random_seed):
         options = {"max_seq_length": 200, "held_out_fraction": 0.3, "packing": "document_sentences"}
-        examples, _ = make([texts[i] for i in order], chunk_id, **options)
+        examples, _ = make([texts[i] for i in order], chunk_id, random_seed=random_seed, **options)
         return sorted("".join(sorted([*first, *second])) for first, second, _ in examples["held_out"])
 
-    forwards = held_out_texts(range(60), (0, 0))
+    forwards = held_out_texts(range(60), (0, 0), 1)
     assert 8 < len(forwards) < 30
-    assert held_out_texts(range(59, -1, -1), (3, 7)) == forwards
+    assert held_out_texts(range(59, -1, -1), (3, 7), 2) == forwards
 
 
 def test_held_out_share_is_that_of_a_uniform_hash():
@@ -144,20 +141,6 @@ def test_held_out_share_is_that_of_a_uniform_hash():
     for share in (0.01, 0.05, 0.5):
         standard_error = np.sqrt(share * (1 - share) / len(fractions))
         assert abs((fractions < share).mean() - share) < 3 * standard_error
-
-
-# Articles have many sentences, reviews one to three.
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "sizes"), [("articles", (600, (5, 40))), ("reviews", (3000, (1, 4)))])
-@pytest.mark.parametrize("packing", ["order", "next"])
-def test_labels_are_balanced(make, random_documents, name, sizes, packing):
-    num_documents, num_sentences = sizes
-    texts = random_documents(num_documents, num_sentences, num_words=(1, 4), seed=11)
-    examples, _ = make(texts, packing=packing, short_seq_prob=0.1)
-    labels = np.array([label for _, _, label in examples["train"]])
-    assert len(labels) > 1500
-    # The 99% confidence interval of a fair coin.
-    assert abs(labels.mean() - 0.5) < 2.58 * 0.5 / np.sqrt(len(labels))
 
 
 def test_order_labels_tell_order_and_nothing_else(make):
@@ -170,15 +153,14 @@ def test_order_labels_tell_order_and_nothing_else(make):
         assert in_order == (label == 0)
 
 
-@pytest.mark.parametrize(("seed", "dupe_factor"), [(0, 1), (1, 2), (2, 3)])
-def test_examples_follow_from_seed_and_place_alone(make, random_documents, seed, dupe_factor):
+def test_examples_follow_from_seed_and_place_alone(make, random_documents):
     texts = random_documents(20)
-    options = {"random_seed": seed, "dupe_factor": dupe_factor, "short_seq_prob": 0.5}
+    options = {"random_seed": 1, "dupe_factor": 2, "short_seq_prob": 0.5}
     first = make(texts, **options)
     make(texts[:5], (5, 5))
     assert make(texts, **options) == first
     assert make(texts, (0, 1), **options) != first
-    assert make(texts, **options | {"random_seed": seed + 1}) != first
+    assert make(texts, **options | {"random_seed": 2}) != first
 
 
 def test_keys_are_random_over_all_bits(tiny_tokenizer, random_documents):
@@ -193,9 +175,6 @@ def test_keys_are_random_over_all_bits(tiny_tokenizer, random_documents):
 
 
 def test_end_of_word_scheme_knows_where_words_start(make, tiny_tokenizer):
-    from albert_tf.tokenization import KoreanWordPieceTokenizer
-    from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-
     pieces = [*SPECIAL_TOKENS, "가", "나", "가_", "나_"]
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme="end_of_word")
     options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0, packing="document_sentences")

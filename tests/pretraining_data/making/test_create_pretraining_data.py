@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 
+from albert_tf.base.errors import InputError
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.runs.settings.data import DataSettings
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -20,19 +21,12 @@ def test_shards_can_be_found_and_the_summary_is_true(contents_of, create, read_m
     assert "40 documents" in result.output
     for name, split in manifest["splits"].items():
         assert f"{name}: {split['examples']} examples" in result.output
-    assert sorted(contents_of(data)) == [
-        "held_out.tfrecord",
-        "manifest.json",
-        "tokenizer.json",
-        "train-00000-of-00002.tfrecord",
-        "train-00001-of-00002.tfrecord",
-        "vocab.txt",
-    ]
+    shards = [f"train-0000{number}-of-00002.tfrecord" for number in range(2)]
+    assert sorted(contents_of(data)) == ["held_out.tfrecord", "manifest.json", "tokenizer.json", *shards, "vocab.txt"]
     found = find_shards([str(data / "*.tfrecord")], config)
     assert len(found.train_paths) == 2
     # Masking is dynamic unless asked otherwise, and masks 15% of the longest sequence.
-    assert not found.train_options.is_static
-    assert found.train_options.max_predictions_per_seq == 5
+    assert (found.train_options.is_static, found.train_options.max_predictions_per_seq) == (False, 5)
 
 
 @pytest.mark.slow
@@ -61,14 +55,9 @@ def test_flags_reach_the_builder(create, read_manifest):
     assert options | masking_options == flag_values | packed | {"max_seq_length": 32, "held_out_fraction": 0.3}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("masking", "expected"), [("dynamic", 1), ("static", 40)])
-def test_documents_are_repeated_only_where_masks_stay(create, read_manifest, masking, expected):
-    assert create(masking=masking).code == 0
-    manifest = read_manifest()
-    assert manifest["options"]["dupe_factor"] == expected
-    examples = {name: split["examples"] / split["documents"] for name, split in manifest["splits"].items()}
-    assert examples["train"] / examples["held_out"] == pytest.approx(expected, rel=0.5)
+def test_documents_are_repeated_only_where_masks_stay():
+    assert DataSettings(masking="dynamic").builder_options().dupe_factor == 1
+    assert DataSettings(masking="static").builder_options().dupe_factor == 40
 
 
 def test_output_files_may_be_listed_and_inputs_be_globs(
@@ -87,19 +76,13 @@ def test_output_files_may_be_listed_and_inputs_be_globs(
     ("flags", "message"),
     [
         ({"input_file": ""}, "--input_file is missing"),
-        ({"output_file": ""}, "--output_file is missing"),
-        ({"vocab_file": ""}, "--vocab_file is missing"),
         ({"vocab_file": "gone.txt"}, "can't read the vocabulary gone.txt: no such file"),
-        ({"input_file": "gone.txt"}, "--input_file: no file matches gone.txt"),
         ({"input_file": "{0}/corpus.txt,{0}/*.gz"}, "--input_file: no file matches {0}/*.gz"),
         ({"output_file": "{0}/data/"}, "--output_file={0}/data/ is a folder"),
         ({"held_out_file": "{0}/vocab", "overwrite": True}, "--held_out_file={0}/vocab is a folder"),
-        ({"output_file": "{0}/data/a,{0}/data/a"}, "{0}/data/a is named twice"),
         ({"output_file": "{0}/data/a", "held_out_file": "{0}/data/a"}, "{0}/data/a is named twice"),
-        ({"output_file": "data/a,other/b"}, "other/b is not in the folder of"),
         ({"held_out_file": "other/b"}, "other/b is not in the folder of"),
         ({"max_predictions_per_seq": 32}, "--max_predictions_per_seq=32 must be less than --max_seq_length=32"),
-        ({"max_predictions_per_seq": 99}, "--max_predictions_per_seq=99 must be less than --max_seq_length=32"),
         ({"do_lower_case": False}, "--do_lower_case=False contradicts"),
         (
             {"objective": "bert", "sentence_pair": "halves"},
@@ -109,6 +92,9 @@ def test_output_files_may_be_listed_and_inputs_be_globs(
             {"sentence_pair": "document_blocks", "masking": "static"},
             "--masking=static: pieces of --sentence_pair=document_blocks are not masked; leave it out",
         ),
+        ({"entity_file": "{0}/corpus.txt", "do_whole_word_mask": False}, "leave --do_whole_word_mask=false out"),
+        ({"entity_file": "{0}/corpus.txt", "objective": "causal"}, "--sentence_pair=document_blocks are not masked"),
+        ({"entity_file": "nowhere.txt"}, "nowhere.txt"),
         (
             {"runner": "FnApiRunner", "pipeline_arguments": "--a='b"},
             "can't be split into arguments (No closing quotation)",
@@ -120,31 +106,11 @@ def test_wrong_flags_are_named_before_any_work(refuses, workspace, flags, messag
     refuses(message.format(workspace), **flags)
 
 
-@pytest.mark.parametrize("token", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+@pytest.mark.parametrize("token", ["[PAD]", "[MASK]"])
 def test_vocabulary_without_a_special_token_is_refused(refuses, workspace, tiny_tokenizer, token):
     path = workspace / "incomplete.txt"
     path.write_text("\n".join(piece for piece in tiny_tokenizer.vocabulary.pieces if piece != token), encoding="utf-8")
     refuses(f"{path} has no {token}", vocab_file=path)
-
-
-def test_unreadable_line_names_file_line_and_flag(refuses, create, read_manifest, workspace):
-    with open(workspace / "corpus.txt", "ab") as file:
-        file.write("\n가나\n".encode() + "가나다".encode("cp949") + "\n다라\n".encode())
-    number = (workspace / "corpus.txt").read_bytes().count(b"\n") - 1
-    refuses(f"{workspace}/corpus.txt, line {number}: not valid UTF-8")
-    refuses("--on_bad_text=skip")
-    assert create(on_bad_text="skip").code == 0
-    assert read_manifest()["bad_lines"] == 1
-
-
-@pytest.mark.slow
-def test_text_of_many_lines_without_a_blank_one_is_told(create, read_manifest, workspace):
-    path = workspace / "reviews.txt"
-    path.write_text("가나 다라\n" * 1000, encoding="utf-8")
-    result = create(input_file=f"{path},{workspace}/corpus.txt")
-    assert "warning: 1 of 2 files have many lines but no blank line between them, so each file" in result.output
-    assert read_manifest()["undivided_files"] == 1
-    assert "warning" not in create(overwrite=True).output
 
 
 @pytest.mark.slow
@@ -197,7 +163,6 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
         ({}, "order", "albert"),
         ({"objective": "bert"}, "next", "bert"),
         ({"objective": "roberta"}, "full_sentences", "roberta"),
-        ({"objective": "roberta", "sentence_pair": "order"}, "order", "roberta"),
         ({"sentence_pair": "halves"}, "halves", "halves"),
         ({"objective": "causal"}, "document_blocks", "causal"),
         ({"sentence_pair": "document_sentences"}, "document_sentences", "roberta"),
@@ -206,15 +171,19 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
 )
 def test_objective_chooses_the_packing_and_the_packing_the_objective(given, packing, objective):
     assert DataSettings(**given).packing_and_objective() == (packing, objective)
+    with pytest.raises(InputError, match="`random_next_sentence` contradicts `sentence_pair=order`"):
+        DataSettings(random_next_sentence=True, sentence_pair="order").packing_and_objective()
 
 
-def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):
-    other = {"random_next_sentence": True, "sentence_pair": "document_sentences"}
-    refuses("--random_next_sentence contradicts --sentence_pair=document_sentences", **other)
-    assert create(random_next_sentence=True).code == 0
-    manifest = read_manifest()
-    assert (manifest["options"]["packing"], manifest["options"]["objective"]) == ("next", "bert")
-    assert 0.3 < manifest["splits"]["train"]["share_random_next"] < 0.7
+@pytest.mark.slow
+def test_names_are_counted_and_written_down(create, read_manifest, workspace):
+    (workspace / "names.txt").write_text("가나\n뷁\n다\tLC\n", encoding="utf-8")
+    result = create(entity_file=workspace / "names.txt")
+    assert result.code == 0, result.errors
+    assert f"2 names of {workspace}/names.txt; left out: 1 has a word that the vocabulary can't spell" in result.output
+    options, splits = read_manifest()["options"], read_manifest()["splits"]
+    assert options["num_names"] == 2 and len(options["names_sha256"]) == 64
+    assert f"train: {splits['train']['mentions']:,} mentions of entities" in result.output
 
 
 @pytest.mark.slow
@@ -225,9 +194,6 @@ def test_repeated_documents_are_left_out_on_request(create, read_manifest, works
     assert create(input_file=inputs, deduplicate=True).code == 0
     manifest = read_manifest()
     assert (manifest["documents"], manifest["duplicate_documents"]) == (41, 10)
-    assert create(input_file=inputs, overwrite=True).code == 0
-    manifest = read_manifest()
-    assert (manifest["documents"], manifest["duplicate_documents"]) == (51, 0)
 
 
 @pytest.mark.slow
@@ -260,10 +226,9 @@ def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, w
 
 
 @pytest.mark.slow
-def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
-    assert create().code == 0
-    shard, plot = workspace / "data" / "held_out.tfrecord", workspace / "plots" / "shard.png"
-    result = run_script("create_pretraining_data.py", inspect=shard, plot=plot, num_inspected=2)
+def test_shard_can_be_inspected_and_plotted(static_shards, run_script, tmp_path):
+    plot = tmp_path / "plots" / "shard.png"
+    result = run_script("create_pretraining_data.py", inspect=static_shards.train_paths[0], plot=plot, num_inspected=2)
     assert (result.code, result.errors) == (0, "")
     assert "[CLS]" in result.output and f"wrote {plot}" in result.output
     assert plot.read_bytes().startswith(b"\x89PNG")
@@ -273,7 +238,7 @@ def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
 
 @pytest.mark.slow
 def test_korean_text_survives(create, workspace, sample_corpus, sample_tokenizer, sample_tokenizer_dir, read_records):
-    paths = sample_corpus[:5]
+    paths = sample_corpus[:3]
     assert create(input_file=paths, vocab_file=f"{sample_tokenizer_dir}/vocab.txt", held_out_fraction=0).code == 0
     text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in paths)
     text = "".join(unicodedata.normalize("NFC", text).lower().split())
@@ -284,6 +249,6 @@ def test_korean_text_survives(create, workspace, sample_corpus, sample_tokenizer
         for segment in (record.earlier, record.later)
         if unknown_id not in segment
     ]
-    assert len(segments) > 50
+    assert len(segments) > 30
     for segment in segments:
         assert sample_tokenizer.decode(segment).removeprefix("##").replace(" ", "") in text

@@ -71,10 +71,6 @@ def test_parts_are_those_of_a_list(size, part_size, seed):
     assert parts == [expected[begin : begin + part_size] for begin in range(0, size, part_size)]
 
 
-def test_no_parts_make_no_examples():
-    assert as_list(Examples.concatenate([])) == []
-
-
 @given(size=sizes, seed=seeds, has_second=st.booleans())
 def test_padded_examples_are_laid_out_as_bert_has_them(size, seed, has_second):
     examples, expected = random_examples(size, seed, has_second=has_second)
@@ -91,7 +87,7 @@ def test_padded_examples_are_laid_out_as_bert_has_them(size, seed, has_second):
     assert {values.dtype for values in padded.values()} == {np.dtype(np.int32)}
 
 
-@pytest.mark.parametrize("num_shards", [1, 3, 7, 1000, 5000])
+@pytest.mark.parametrize("num_shards", [1, 7, 5000])
 def test_every_bucket_of_a_spill_file_is_a_range_of_keys(tmp_path, num_shards):
     examples, expected = random_examples(500, longest=5)
     expected.sort(key=lambda row: row[0])

@@ -2,7 +2,7 @@
 
 The texts are made up so that lengths do tell what comes first: titles and questions are short, what ends a document is
 short too, and answers are long. On the pairs of an earlier version of the builder the judges below are right at 68% to
-90%, and the model at 77%. A leak that is planted here shows that they still see one.
+90%. A leak that is planted here shows that they still see one.
 """
 
 import functools
@@ -11,14 +11,9 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
-from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.pretraining_data import PACKINGS
 from albert_tf.pretraining_data.packing import Text
-
-PAD, CLS, SEP, PIECE = range(4)
 
 
 def article_like(generator):
@@ -119,8 +114,8 @@ def tolerance(num_judged):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("packing", "max_seq_length", "num_pairs"),
-    # Half of them are judged: the tolerance is 1.4%, and 2.2% for pairs of 512, which take the longest to draw.
-    [("order", 64, 40_000), ("order", 65, 40_000), ("order", 512, 16_000), ("next", 64, 40_000), ("next", 129, 40_000)],
+    # Half of them are judged: the tolerance is 1.8%, and 2.8% for pairs of 512, which take the longest to draw.
+    [("order", 65, 24_000), ("order", 512, 10_000), ("next", 129, 24_000)],
 )
 def test_no_statistic_tells_the_label(packing, max_seq_length, num_pairs):
     pairs, *places = draw_pairs(packing, max_seq_length, num_pairs)
@@ -138,68 +133,7 @@ def with_leak(pairs, share):
 
 
 @pytest.mark.slow
-def test_the_judge_finds_a_leak_in_one_pair_of_ten():
-    pairs, *places = draw_pairs("order", 64, 40_000)
-    accuracy = accuracy_of_a_judge(describe("order", pairs, *places), with_leak(pairs, 0.1))
-    assert accuracy - 0.5 > 2 * tolerance(20_000)
-
-
-def same_piece_everywhere(pairs, max_seq_length):
-    """Returns the inputs of a model for pairs all of whose pieces are the same: int32 [N, max_seq_length] each."""
-    first, second = (pairs[:, 1] - pairs[:, 0])[:, None], (pairs[:, 3] - pairs[:, 2])[:, None]
-    positions = np.arange(max_seq_length)
-    is_used, is_second = positions < first + second + 3, positions > first + 1
-    input_ids = np.where(is_used, PIECE, PAD)
-    input_ids[:, 0] = CLS
-    input_ids[(positions == first + 1) | (positions == first + second + 2)] = SEP
-    features = {"input_ids": input_ids, "input_mask": is_used, "segment_ids": is_used & is_second}
-    return {name: values.astype(np.int32) for name, values in features.items()}
-
-
-def accuracies_of_a_model(pairs, labels_of_pairs, num_train):
-    """How often a small ALBERT tells the labels of the other pairs, trained on some of them, for each labels."""
-    inputs = same_piece_everywhere(pairs, 32)
-    tf.keras.utils.set_random_seed(1)
-    config = AlbertConfig(
-        vocab_size=4,
-        embedding_size=32,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=32,
-        initializer_range=0.1,
-    )
-    model = AlbertForSequenceClassification(config, 2)
-    optimizer = tf.keras.optimizers.Adam(3e-3)
-
-    @tf.function
-    def train_step(rows, labels):
-        with tf.GradientTape() as tape:
-            logits = model({name: tf.gather(values, rows) for name, values in inputs.items()}, training=True)["logits"]
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(labels, rows), logits)
-            loss = tf.reduce_mean(losses)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
-
-    optimizer.build(model.trainable_variables)
-    variables = [*model.variables, *optimizer.variables]
-    initial = [tf.convert_to_tensor(variable) for variable in variables]
-    held_out = {name: values[num_train:] for name, values in inputs.items()}
-    for labels in labels_of_pairs:
-        for variable, value in zip(variables, initial, strict=True):
-            variable.assign(value)
-        for begin in range(0, num_train, 64):
-            train_step(tf.range(begin, begin + 64), tf.constant(labels, tf.int32))
-        predictions = model(held_out, training=False)["logits"].numpy().argmax(axis=1)
-        yield (predictions == labels[num_train:]).mean()
-
-
-@pytest.mark.slow
-def test_a_model_that_sees_the_same_piece_everywhere_stays_at_chance():
-    num_train, num_judged = 6_400, 4_800
-    pairs, *_ = draw_pairs("order", 32, num_train + num_judged)
-    # The tolerance is 2.9%.
-    without, with_a_leak = accuracies_of_a_model(pairs, (pairs[:, 4], with_leak(pairs, 0.3)), num_train)
-    assert abs(without - 0.5) < tolerance(num_judged)
-    assert with_a_leak - 0.5 > 2 * tolerance(num_judged)
+def test_the_judge_finds_a_leak_in_one_pair_of_five():
+    pairs, *places = draw_pairs("order", 65, 24_000)
+    accuracy = accuracy_of_a_judge(describe("order", pairs, *places), with_leak(pairs, 0.2))
+    assert accuracy - 0.5 > 2 * tolerance(12_000)

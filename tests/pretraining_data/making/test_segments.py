@@ -100,9 +100,9 @@ def test_parts_of_a_sentence_that_was_too_long_make_pairs_as_sentences_do():
     assert seen & inside
 
 
-@pytest.mark.parametrize("lengths", [[], [4], [400]])
-def test_document_of_one_sentence_gives_no_pair(lengths):
-    assert pairs_of(lengths, 20) == []
+def test_document_of_one_sentence_gives_no_pair():
+    assert [pairs_of(lengths, 20) for lengths in ([], [4], [400])] == [[]] * 3
+    assert segments_of("next", [borders_of([5]), borders_of([5], begin=5)], 20) == []
 
 
 def test_a_rest_that_makes_no_pair_goes_with_the_sentence_before_it():
@@ -114,18 +114,8 @@ def test_a_rest_that_makes_no_pair_goes_with_the_sentence_before_it():
     assert seen[4] == 200
 
 
-def test_half_of_the_pairs_are_swapped():
-    labels = [pair.label for pair in pairs_of([3] * 30_000, 30)]
-    assert len(labels) > 2_500
-    # Three standard errors of a fair coin.
-    assert abs(np.mean(labels) - 0.5) < 1.5 / np.sqrt(len(labels))
-    # A label can't be told from the one before it.
-    assert abs(np.mean(np.equal(labels[1:], labels[:-1])) - 0.5) < 1.5 / np.sqrt(len(labels))
-
-
-@pytest.mark.slow
 def test_lengths_of_segments_are_spread_and_none_is_tiny():
-    sentences = np.random.default_rng(0).integers(3, 20, 60_000)
+    sentences = np.random.default_rng(0).integers(3, 20, 40_000)
     pairs = pairs_of(sentences, 40)
     lengths = np.array([len(pair.first) for pair in pairs if len(pair.first) + len(pair.second) == 40])
     assert lengths.min() == 5 and lengths.max() == 35
@@ -133,7 +123,7 @@ def test_lengths_of_segments_are_spread_and_none_is_tiny():
     assert shares.min() > 0.3 / 31
 
 
-@pytest.mark.parametrize("short_seq_prob", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("short_seq_prob", [0.25, 1.0])
 def test_short_targets_are_as_frequent_as_asked_and_uniform(short_seq_prob):
     limit = 41
     lengths = np.array([sum(map(len, in_text_order(pair))) for pair in pairs_of([1] * 60_000, limit, short_seq_prob)])
@@ -141,15 +131,7 @@ def test_short_targets_are_as_frequent_as_asked_and_uniform(short_seq_prob):
     expected_mean = (1 - short_seq_prob) * limit + short_seq_prob * (2 + limit) / 2
     assert np.mean(lengths) == pytest.approx(expected_mean, rel=0.03)
     assert np.mean(lengths < limit) == pytest.approx(short_seq_prob * 39 / 40, abs=0.03)
-    if short_seq_prob:
-        assert lengths.min() == 2
-
-
-def test_same_random_state_gives_same_pairs():
-    def flat(seed):
-        return [in_text_order(pair) for pair in pairs_of([5] * 100, 30, 0.3, seed)]
-
-    assert flat(1) == flat(1) != flat(2)
+    assert lengths.min() == 2
 
 
 def test_second_segment_comes_from_another_document_half_of_the_time():
@@ -192,10 +174,6 @@ def test_random_segment_of_a_lone_document_comes_from_elsewhere_in_it():
         assert (0 <= distance <= 10) == (pair.label == 0)
 
 
-def test_next_needs_two_sentences_of_a_document():
-    assert segments_of("next", [borders_of([5]), borders_of([5], begin=5)], 20) == []
-
-
 @pytest.mark.parametrize("packing", ["document_sentences", "full_sentences"])
 @given(lengths=sentence_lengths, limit=st.integers(12, 40), seed=seeds)
 def test_single_segments_are_whole_sentences_and_lose_nothing(packing, lengths, limit, seed):
@@ -206,8 +184,5 @@ def test_single_segments_are_whole_sentences_and_lose_nothing(packing, lengths, 
         assert {segment.first.start, segment.first.stop} <= set(borders.tolist())
         assert 0 < len(segment.first) <= limit
         assert (len(segment.second), segment.label) == (0, 0)
-
-
-def test_single_segments_are_filled_as_far_as_sentences_go():
-    segments = segments_of("document_sentences", [borders_of([4, 4, 4, 7, 12])], 12)
-    assert [len(segment.first) for segment in segments] == [12, 7, 12]
+    segments = segments_of(packing, [borders_of([4, 4, 4, 7, 12])], 12)
+    assert [len(segment.first) for segment in segments] == [12, 7, 12], "filled as far as sentences go"

@@ -30,17 +30,15 @@ def random_examples(number, seed, keys):
     return Examples(random.choice(keys, number), *lengths, labels, num_characters, sources, pieces)
 
 
-@pytest.mark.parametrize("num_shards", [1, 7])
-@pytest.mark.parametrize("pieces_in_memory", [1, 50, 1 << 22])
-@pytest.mark.parametrize("folder", ["{tmp_path}", "ram://merge-{run}"])
+@pytest.mark.parametrize(
+    ("folder", "pieces_in_memory", "num_shards"),
+    [("{tmp_path}", 1, 7), ("ram://merge", 50, 1), ("{tmp_path}", 1 << 22, 7)],
+)
 def test_merged_file_is_the_stable_sort_of_its_sources(tmp_path, monkeypatch, folder, pieces_in_memory, num_shards):
     monkeypatch.setattr(builder, "_PIECES_IN_MEMORY", pieces_in_memory)
     keys = np.random.default_rng(1).integers(0, 1 << 64, 20, np.uint64)
     parts = [random_examples(number, seed, keys) for seed, number in enumerate((30, 0, 40, 1))]
-    folder, buckets = (
-        folder.format(tmp_path=tmp_path, run=f"{num_shards}-{pieces_in_memory}"),
-        builder.num_buckets(num_shards),
-    )
+    folder, buckets = folder.format(tmp_path=tmp_path), builder.num_buckets(num_shards)
     tf.io.gfile.makedirs(folder)
     paths = [f"{folder}/{number}" for number in range(len(parts))]
     for path, examples in zip(paths, parts):
@@ -55,8 +53,9 @@ def test_merged_file_is_the_stable_sort_of_its_sources(tmp_path, monkeypatch, fo
         np.testing.assert_array_equal(column, expected)
 
 
-@pytest.mark.parametrize("num_shards", [1, 8, 9, 256, 5000])
-@pytest.mark.parametrize("num_chunks", [0, 1, 8, 257, 41_000, 200_000])
+@pytest.mark.parametrize(
+    ("num_chunks", "num_shards"), [(0, 1), (8, 9), (257, 1), (257, 256), (41_000, 5000), (200_000, 8)]
+)
 def test_opens_grow_with_the_corpus_and_not_with_chunks_times_shards(num_chunks, num_shards):
     runs, num_opens, num_passes = [[number] for number in range(num_chunks)], 0, 0
     while len(groups := group_runs(runs, num_chunks, num_shards)) < len(runs):
@@ -88,8 +87,7 @@ def build_from_chunks(tmp_path, tiny_tokenizer, write_corpus, random_documents, 
     return build_in
 
 
-@pytest.mark.parametrize("num_documents", [20, 80])
-@pytest.mark.parametrize("num_shards", [4, 40])
+@pytest.mark.parametrize(("num_documents", "num_shards"), [(20, 40), (60, 4)])
 def test_build_opens_files_as_often_as_the_corpus_is_large(build_from_chunks, monkeypatch, num_documents, num_shards):
     opened, real_init = collections.Counter(), builder.SpillReader.__init__
 
@@ -107,14 +105,14 @@ def test_build_opens_files_as_often_as_the_corpus_is_large(build_from_chunks, mo
 
 def test_merging_changes_no_byte_of_the_shards(build_from_chunks, monkeypatch):
     options = {"held_out_fraction": 0.3, "masking": "static"}
-    expected = build_from_chunks("expected", 40, 3, **options)
+    expected = build_from_chunks("expected", 30, 3, **options)
     monkeypatch.setattr(builder, "MAX_OPEN_FILES", 3)
     merged = []
     monkeypatch.setattr(
         "albert_tf.pretraining_data.making.builder.merge_spills", lambda *a: merged.append(merge_spills(*a))
     )
-    assert build_from_chunks("merged", 40, 3, **options) == expected
-    assert len(merged) > 20
+    assert build_from_chunks("merged", 30, 3, **options) == expected
+    assert len(merged) > 10
 
 
 @pytest.mark.parametrize(
@@ -123,7 +121,7 @@ def test_merging_changes_no_byte_of_the_shards(build_from_chunks, monkeypatch):
 def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_from_chunks, monkeypatch, owner, name):
     monkeypatch.setattr(builder, "MAX_OPEN_FILES", 3)
     expected = build_from_chunks("expected", 12, 2)
-    for number in itertools.count(step=7):
+    for number in itertools.count(step=11):
         folder = f"{name}{number}"
         with monkeypatch.context() as patch:
             kill_at(patch, owner, name, number)
@@ -133,7 +131,7 @@ def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_fr
             except Killed:
                 pass
         assert build_from_chunks(folder, 12, 2, resume=True) == expected
-    assert number > 7
+    assert number > 11
 
 
 def test_what_has_been_merged_takes_no_room_twice(build_from_chunks, monkeypatch, tmp_path):
