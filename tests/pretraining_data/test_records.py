@@ -80,7 +80,7 @@ def test_is_static_tells_both_kinds_apart(static_shards, dynamic_shards):
     assert not any(map(records.is_static, dynamic_shards.train_paths))
 
 
-def test_is_static_refuses_other_files(tmp_path, static_shards):
+def test_is_static_refuses_other_files(tmp_path):
     path = tmp_path / "file"
 
     def write_records(*serialized):

@@ -136,7 +136,7 @@ def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records,
     assert summary["unigram_entropy"] == pytest.approx(entropy_of(np.concatenate(whole_ids(records))), abs=1e-4)
 
 
-def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_documents, tiny_tokenizer, tmp_path):
+def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_documents, tmp_path):
     documents = random_documents(20, num_words=(8, 12))
     shards = build_shards(tmp_path, documents, masking="static", packing="halves", max_seq_length=64)
     reader = ShardReader(shards.train_paths[0])

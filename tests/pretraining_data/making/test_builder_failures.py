@@ -184,7 +184,7 @@ def test_chunks_that_were_done_are_not_done_again(rebuild, monkeypatch):
     assert len(set(calls)) == len(calls)
 
 
-def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents_of, tmp_path, monkeypatch):
+def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         kill_at(patch, ShardWriter, "write", 1)
         left = rebuild(expected_error=(Killed, None))

@@ -109,7 +109,7 @@ def test_full_sentences_neither_begin_nor_end_with_the_separator(make):
 
 
 @pytest.mark.parametrize("packing", ["next", "full_sentences"])
-def test_no_split_borrows_from_the_other(make, random_documents, packing):
+def test_no_split_borrows_from_the_other(make, packing):
     texts = [
         [f"{name} {name} {name}", f"{name} {name}", f"{name} {name} {name} {name}"]
         for name in "가나다라마바사아자차카타파하"
@@ -174,7 +174,7 @@ def test_keys_are_random_over_all_bits(tiny_tokenizer, random_documents):
         assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(len(keys))
 
 
-def test_end_of_word_scheme_knows_where_words_start(make, tiny_tokenizer):
+def test_end_of_word_scheme_knows_where_words_start():
     pieces = [*SPECIAL_TOKENS, "가", "나", "가_", "나_"]
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme="end_of_word")
     options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0, packing="document_sentences")

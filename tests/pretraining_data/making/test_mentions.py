@@ -241,7 +241,7 @@ def test_mentions_are_counted_where_a_shard_is_shown(both, capsys):
     assert f" and {held_out['share_of_masked_in_mentions']:.2%}"[:-2] in last
 
 
-def test_masks_of_training_take_mentions_whole(unmasked, tiny_tokenizer, find):
+def test_masks_of_training_take_mentions_whole(unmasked, find):
     shards = find(str(unmasked / "train*"))
     records = list(tf.data.TFRecordDataset(shards.train_paths))
     read = ("input_ids", "input_mask", "segment_ids", "token_boundary", "in_mention")
