@@ -82,7 +82,9 @@ class ConvertSettings(Settings):
         "With SentencePiece: split a piece that ends in a digit and a comma before the comma, as the original does.",
     )
     task: str | None = setting(
-        None, "What a fine-tuned head is for, if the checkpoint doesn't say.", choices=tuple(TASKS)
+        None,
+        "What a fine-tuned head is for, if the checkpoint doesn't say.",
+        choices=tuple(name for name, task in TASKS.items() if task.kind.head.layers),
     )
     albert_config_file: str | None = setting(
         None, "Config of Google's checkpoint, if it is not next to the checkpoint."
