@@ -70,4 +70,4 @@ def test_one_line_makes_a_setting(library, tiny_config, sample_tokenizer, tmp_pa
     assert tried.returncode == 0, tried.stderr
     command = ["-m", "albert_tf", "run-classifier", f"--output_dir={tmp_path}/x", "--do_train", "--do_eval"]
     searched = run(*command, "--brand_new=1", "--trials=brand_new:1|2").stderr
-    assert "--brand_new=1 is fixed; leave one of them" in searched
+    assert "--brand_new=1.0 is fixed; leave one of them" in searched

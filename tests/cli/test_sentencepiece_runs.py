@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import pathlib
-import pickle
 
 import numpy as np
 import pytest
@@ -144,10 +143,14 @@ def test_data_says_words_and_starts_them_at_spaces(create, english_tokenizer, ru
     assert inspected.code == 0 and "▁" in inspected.output
 
 
-def test_tokenizer_is_the_same_in_the_processes_of_workers(english_tokenizer):
-    copied = pickle.loads(pickle.dumps(english_tokenizer))
-    assert copied.identity == english_tokenizer.identity
-    assert copied.encode(REVIEWS[0][0]).tokens == english_tokenizer.encode(REVIEWS[0][0]).tokens
+@pytest.mark.slow
+def test_several_workers_build_the_same_data(create, tmp_path):
+    assert create().code == 0
+    paths = sorted((tmp_path / "data").iterdir())
+    before = {path.name: path.read_bytes() for path in paths}
+    assert create(num_workers=2, output_file=tmp_path / "other" / "train.tfrecord").code == 0
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()}
+    assert {"spiece.model", "tokenizer.json", "train.tfrecord"} <= before.keys()
 
 
 @pytest.mark.parametrize(

@@ -151,14 +151,16 @@ def test_stopped_under_load_it_counts_what_clients_saw(start):
 
 
 @pytest.mark.slow
-def test_taken_port_is_named(run_script, exported_classifier):
+def test_taken_port_is_named(exported_classifier):
     pytest.importorskip("starlette", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
     pytest.importorskip("uvicorn", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = run_script("serve", model_dir=exported_classifier, port=port)
+        command = [sys.executable, "-m", "albert_tf", "serve", f"--model_dir={exported_classifier}", f"--port={port}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
     reason = "(Address already in use); choose another port\n"
-    assert (result.code, result.errors) == (1, f"error: can't listen on --host=127.0.0.1 --port={port} {reason}")
+    assert done.stderr == f"error: can't listen on --host=127.0.0.1 --port={port} {reason}"
 
 
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):

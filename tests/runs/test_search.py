@@ -48,6 +48,11 @@ def test_rates_are_drawn_by_their_logarithm_and_then_where_they_are_good(tmp_pat
     assert np.median(abs(np.log(rates[10:] / 3e-4))) < np.median(abs(np.log(rates[:10] / 3e-4))) / 2
 
 
+def test_drawn_numbers_stay_within_a_narrow_range(tmp_path):
+    found = drawn(tmp_path, {"dropout": distributions.FloatDistribution(0.12341, 0.12349)}, 3)
+    assert {each["dropout"] for each in found} == {0.12341}
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(1e-4, "0.0001"), (0.00134, "0.00134"), (2.0, "2"), (0.12345678, "0.12345678"), (True, "true"), ("lamb", "lamb")],
