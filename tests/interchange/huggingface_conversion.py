@@ -109,12 +109,14 @@ def unigram_json(model, pieces, added, steps, pre_tokenizer, pair):
         else {"SpecialToken": {"id": name, "type_id": 0}}
         for name in pair
     ]
+    special = {name: {"id": name, "ids": [added[name][0]], "tokens": [name]} for name in pair if name in added}
+    processor = {"type": "TemplateProcessing", "single": parts[:3], "pair": parts, "special_tokens": special}
     before, after = steps
     return {
         "version": "1.0",
         "added_tokens": [{"id": number, "content": name, **token, **more} for name, (number, more) in added.items()],
         "normalizer": {"type": "Sequence", "normalizers": [*before, table, *after]},
         "pre_tokenizer": dict(pre_tokenizer),
-        "post_processor": {"type": "TemplateProcessing", "single": parts[:3], "pair": parts},
+        "post_processor": processor,
         "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces, "byte_fallback": False},
     }
