@@ -11,9 +11,8 @@ from albert_tf.asking.batch_prediction import BatchOptions, predict_file
 from albert_tf.asking.input_rows import InputRows
 from albert_tf.asking.texts import TextTask
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
+from albert_tf.finetuning import Classification, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.reading.rows import read_lines
 
 pytestmark = pytest.mark.usefixtures("opened_by")
 
@@ -116,20 +115,10 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
     ("task", "name", "line", "value"),
     [
         (PAIRS, "a.tsv", "좋다\t나쁘다", ("좋다", "나쁘다")),
-        (PAIRS, "a.jsonl", '{"text": "가", "text_pair": "나"}', ("가", "나")),
         (QuestionAnswering(CONFIG), "a.txt", "누가?\t내가", ("누가?", "내가")),
         (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
-        (TEXTS, "a.JSONL", '{"text": "좋다"}', "좋다"),
-        (Entities(CONFIG, ("PER",)), "a.txt", "홍길동 서울", "홍길동 서울"),
-        (TEXTS, "a.jsonl", '{"text": 1}', "1"),
         (TEXTS, "a.jsonl", r'{"text": "좋\ud800"}', "좋\ufffd"),
         (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
-        (
-            CHOICES,
-            "a.ndjson",
-            '{"passage": "글", "question": "물음", "options": ["가", "나", "다"]}',
-            ("글", "물음", ["가", "나", "다"]),
-        ),
     ],
 )
 def test_lines_ask_what_the_task_reads(write, task, name, line, value):
@@ -148,7 +137,7 @@ def labelled(form, columns=("id", "document", "label")):
     return "".join({"csv": ",", "tsv": "\t", "txt": "\t"}[form].join(row) + "\n" for row in [columns, *rows])
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet"])
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "csv.gz", "parquet"])
 def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, form):
     if form == "parquet":
         columns = {name: [row[name] for row in LABELLED] for name in LABELLED[0]}
@@ -186,8 +175,6 @@ def test_columns_that_were_joined_in_training_are_joined(write):
         ("a.csv", "id,text\n7,좋다\n", ["좋다"]),
         ("a.jsonl", '{"body": "좋다", "text": "글"}\n{"title": "제목", "body": "나쁘다"}\n', ["좋다", "제목 나쁘다"]),
         ("a.jsonl", '{"text": "좋다"}\n"나쁘다"\n', ["좋다", "나쁘다"]),
-        ("a.tsv", "title,body\n좋다\n", ["좋다"]),
-        ("a.txt", "좋다\n", ["좋다"]),
     ):
         assert ask(InputRows(task, write(name, content))) == asked, (name, content)
     for name, content in (
@@ -219,15 +206,11 @@ def test_fields_may_be_called_otherwise(write):
         (TEXTS, "a.txt", b"\xff", "a.txt, line 3: not valid UTF-8; convert the file"),
         (TEXTS, "a.txt", "좋다".encode("cp949"), "a.txt, line 3: not valid UTF-8 but, by its looks, CP949; convert"),
         (PAIRS, "a.tsv", b"a", "a.tsv, line 3: 1 texts with tabs between them, but the model reads 2: text, text_pair"),
-        (PAIRS, "a.tsv", b"a\tb\tc", "a.tsv, line 3: 3 texts with tabs between them, but the model reads 2"),
         (CHOICES, "a.tsv", b"a\tb\tc\td", "a.tsv, line 3: must be a passage, a question and a list of 3 options"),
         (TEXTS, "a.jsonl", b"", "a.jsonl, line 3: an empty line, not JSON"),
         (TEXTS, "a.jsonl", b'{"text": NaN}', "a.jsonl, line 3: nothing under text but NaN"),
-        (TEXTS, "a.jsonl", b"[" * 100_000, "a.jsonl, line 3: not JSON"),
-        (TEXTS, "a.jsonl", b"[1]", "a.jsonl, line 3: must be a JSON object. Received: [1]"),
         (PAIRS, "a.jsonl", b'"text"', 'a.jsonl, line 3: must be a JSON object. Received: "text"'),
         (TEXTS, "a.jsonl", b'{"document": "a"}', 'a.jsonl, line 3: no "text"; add it, or name the column of each'),
-        (TEXTS, "a.jsonl", b'{"text": true}', "a.jsonl, line 3: text holds true, not text"),
         (TEXTS, "a.jsonl", b'{"text": ["a"]}', "a.jsonl, line 3: text holds a list, not one value"),
     ],
 )
@@ -296,18 +279,3 @@ def test_long_lines_come_in_parts_of_bounded_size(write, tmp_path):
     predict_file(predictor, path, str(tmp_path / "out.jsonl"), BatchOptions(64))
     assert predictor.largest <= 5 * len(text)
     assert len(answers(tmp_path / "out.jsonl")) == 12
-
-
-def test_file_that_is_not_whole_is_refused(write, tmp_path):
-    (tmp_path / "in.txt.gz").write_bytes(gzip.compress("가\n".encode() * 1000)[:-9])
-    with pytest.raises(InputError, match=r"in.txt.gz: not a whole gzip file"):
-        list(read_lines(str(tmp_path / "in.txt.gz")))
-    with pytest.raises(InputError, match=r"can't read .*nowhere.txt"):
-        list(read_lines(str(tmp_path / "nowhere.txt")))
-
-
-def test_line_without_an_end_is_refused(write, monkeypatch):
-    monkeypatch.setattr("albert_tf.reading.rows.MAX_BYTES_PER_LINE", 1 << 20)
-    path = write("in.txt", b"short\n" + b"a" * (3 << 20))
-    with pytest.raises(InputError, match=r"in.txt, line 2: longer than 1 MB; is each input on a line of its own\?"):
-        list(read_lines(path))

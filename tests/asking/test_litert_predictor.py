@@ -21,7 +21,6 @@ from albert_tf.base.errors import InputError
 from albert_tf.base.files import sha256_of
 from albert_tf.base.texts import TRUNCATIONS, kept_lengths
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.modeling.kernels.elementwise import gelu_erf
 from albert_tf.serving import exporting
 from albert_tf.serving.exporting import to_litert, trace_for_ids
@@ -34,7 +33,6 @@ from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_SEQ_LENGTH = 24
 TEXTS = [*odd_texts.TEXTS, "[CLS] 영화 [SEP] [MASK]"]
-PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,7 @@ def litert():
 
 
 @pytest.mark.slow
-def test_export_is_redeployed_and_asked_without_tensorflow(litert, export, config, tmp_path):
+def test_export_is_asked_without_tensorflow_and_a_damaged_one_refused(litert, export, config, tmp_path):
     task = Classification(config, ("나쁨", "좋음", "보통"))
     folder = export(task, model_format="litert")
     predictor = albert_tf.load(folder)
@@ -72,13 +70,8 @@ def test_export_is_redeployed_and_asked_without_tensorflow(litert, export, confi
     with pytest.raises(InputError, match="input 1 must be a string"):
         predictor.predict(["좋다", None])
 
-    # Another model takes its place, and more is computed at once than before.
-    other = pathlib.Path(shutil.copytree(folder, tmp_path / "redeployed"))
-    served = albert_tf.load(other)
+    other = pathlib.Path(shutil.copytree(folder, tmp_path / "other"))
     (other / "1" / "model.tflite").write_bytes(b"another model")
-    while not served.backend._idle.empty():
-        served.backend._idle.get()
-    assert served.predict(TEXTS, batch_size=1) == predictor.predict(TEXTS, batch_size=1)
     with pytest.raises(InputError, match=r"model.tflite is damaged, or not the one that was exported with"):
         albert_tf.load(other)
     card = json.loads((other / "1" / "model_card.json").read_text())
@@ -123,8 +116,7 @@ def test_special_tokens_in_texts_are_read_as_in_the_graph(sample_tokenizer, tmp_
         assert found.ids == tokenizer.encode(text).ids, text
 
 
-@pytest.mark.parametrize("blanks", [" ", "\t\u3000"])
-def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp_path, blanks):
+def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp_path):
     (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
     fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
     words = [
@@ -137,19 +129,12 @@ def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp
         "ﷺ" * 19,
         "\x1c".join("가" * 201),
     ]
-    texts = [
-        blanks.join(["영화", *chosen, "좋다"]) for size in (1, 2) for chosen in itertools.combinations(words, size)
-    ]
+    texts = ["\t\u3000".join(["영화", *chosen, "좋다"]) for chosen in itertools.combinations(words, 2)]
+    texts += [f"영화 {word} 좋다" for word in words]
+    texts.append("좋다 \ud800 영화")
     for text, found in zip(texts, fast.join(fast.tokenize([(text,) for text in texts]))):
         expected = sample_tokenizer.encode(text).ids[:-1]
         assert found.ids == [*expected[: MAX_SEQ_LENGTH - 1], sample_tokenizer.vocabulary.id_of("[SEP]")], text
-
-
-def test_half_a_character_is_no_character(sample_tokenizer, tmp_path):
-    (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
-    fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
-    [found] = fast.join(fast.tokenize([("좋다 \ud800 영화",)]))
-    assert found.ids == sample_tokenizer.encode("좋다 \ud800 영화").ids
 
 
 @pytest.mark.parametrize("truncation", TRUNCATIONS)

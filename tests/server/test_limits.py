@@ -31,17 +31,13 @@ def is_well(server):
     ("head", "status"),
     [
         (f"GET /{'a' * 16_400} HTTP/1.1\r\nhost: x", 431),
-        (f"GET /?{'a' * 16_400} HTTP/1.1\r\nhost: x", 431),
         (f"GET / HTTP/1.1\r\nhost: x\r\na: {'b' * 200_000}", 431),
         ("GET / HTTP/1.1\r\nhost: x" + "\r\na: b" * 100, 431),
-        ("GET / HTTP/1.1\r\nhost: x" + "\r\na:" * 60_000, 431),
         ("GET / HTTP/1.1\r\nhost: x" + "\r\na: b" * 99, 404),
-        (f"GET / HTTP/1.1\r\nhost: x\r\na: {'b' * 16_000}", 404),
         ("GET / HTTP/1.1\r\nhost: x\r\ncontent-length: " + "9" * 5000, 400),
         ("GET / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip", 400),
         ("GET / HTTP/1.1", 400),
         ("\x16\x03\x01", 400),
-        ("", 400),
     ],
 )
 def test_heads_are_neither_long_nor_anything_but_http(start, head, status):

@@ -57,12 +57,9 @@ def test_pairs_come_as_objects_or_columns():
         (b"\xff", "the request is not valid JSON: "),
         (b"[" * 100_000, "the request is nested too deeply"),
         ([], 'the request must be an object of "instances" or "inputs" and perhaps "signature_name"'),
-        ({"instances": ["a"], "parameters": {"a": None}}, 'the request must be an object of "instances" or'),
         ({}, "an object in the request is empty"),
         ({"signature_name": "pairs"}, 'the request needs either "instances", a list of rows, or "inputs", lists by'),
-        ({"instances": ["a"], "inputs": ["a"]}, 'the request needs either "instances"'),
         ({"instances": ["a"], "signature_name": "x"}, "there is no such signature; there are serving_default, pairs"),
-        ({"instances": ["a"], "signature_name": ["x"]}, "there is no such signature; there are"),
         ({"instances": "a"}, '"instances" must be a list'),
         ({"instances": []}, "the request holds 0 texts; send 1 to 4 at once"),
         ({"instances": ["a"] * 5}, "the request holds 5 texts; send 1 to 4 at once"),
@@ -71,7 +68,6 @@ def test_pairs_come_as_objects_or_columns():
         ({"instances": [{"text": ["a"]}]}, "text 0 must be a string"),
         ({"instances": ["123456"]}, "text 0 has 6 characters, but at most 5 are accepted"),
         ({"instances": [{"b64": "?"}]}, "text 0 is not UTF-8 text in base64"),
-        ({"instances": [{"b64": None}]}, "text 0 is not UTF-8 text in base64"),
         ({"instances": [{"b64": "/w=="}]}, "text 0 is not UTF-8 text in base64"),
         (rb'{"instances": ["\ud800"]}', "text 0 holds half a surrogate pair, which is not a character"),
         ({"instances": ["a"], "signature_name": "pairs"}, "instance 0 must be an object of text and text_pair"),
@@ -80,11 +76,8 @@ def test_pairs_come_as_objects_or_columns():
             {"inputs": {"text": ["a"], "text_pair": ["a", "b"]}, "signature_name": "pairs"},
             "text and text_pair must be lists of strings, and of one length",
         ),
-        ({"inputs": {"text": {"a": "b"}}}, "text must be lists of strings, and of one length"),
-        ({"inputs": None}, "text must be lists of strings, and of one length"),
         ({"inputs": [None]}, "text 0 must be a string"),
         ({"instances": [1]}, "the request holds a number, but models read only texts; write it as a string"),
-        (b'{"instances": [-Infinity]}', "the request holds a number"),
         (b'{"inputs": "a", "inputs": "b"}', "an object in the request is empty, or has the same name twice"),
     ],
 )
@@ -208,25 +201,16 @@ def test_there_is_nothing_else(start):
     server = start()
     for method, path, code in (
         ("GET", PREDICT, 405),
-        ("PUT", PREDICT, 405),
         ("POST", ROUTE, 405),
         ("DELETE", "/metrics", 405),
         ("POST", "/v1/models/others:predict", 404),
         ("GET", f"{ROUTE}/versions/2", 404),
-        ("GET", f"{ROUTE}/", 404),
-        ("GET", f"/{ROUTE}", 404),
         ("GET", "/", 404),
-        ("GET", "/%ff%00", 404),
-        ("GET", "/v1/models", 404),
-        ("GET", "/docs", 404),
         ("GET", "/openapi.json", 404),
         ("POST", f"{ROUTE}:explain", 404),
-        ("POST", "/v2/models/films/infer", 404),
-        ("POST", "/v2/repository/models/films/unload", 404),
         ("OPTIONS", "*", 404),
-        ("CONNECT", "films:80", 404),
     ):
-        answer = server.ask(path, b"{}" if method in ("PUT", "POST") else None, method)
+        answer = server.ask(path, b"{}" if method == "POST" else None, method)
         assert (path, answer.status, "allow" in answer.headers) == (path, code, code == 405)
         assert answer.content == {"error": f"there is nothing at this path for this method; ask by POST {PREDICT}"}
 
