@@ -38,20 +38,13 @@ def assert_equal(ours, theirs):
         np.testing.assert_array_equal(values, theirs[THEIR_NAMES[name]], err_msg=name)
 
 
-@pytest.mark.slow
-def test_sample_lines_are_encoded_as_by_hugging_face(sample_tokenizer, peer, sample_lines):
-    texts, pairs = sample_lines[:600:2], sample_lines[1:600:2]
-    for batch in ((texts,), (texts, pairs)):
-        assert_equal(sample_tokenizer(*batch, **OPTIONS), peer(*batch, padding=True, return_tensors="np"))
-
-
 def test_every_sample_line_has_the_same_ids(sample_tokenizer, peer, sample_lines):
     ids = [encoding.ids for encoding in sample_tokenizer.encode_batch(sample_lines)]
     assert ids == peer(sample_lines)["input_ids"]
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4),
     has_pairs=st.booleans(),
@@ -69,7 +62,7 @@ def test_any_texts_are_cut_and_padded_as_by_hugging_face(sample_tokenizer, peer,
 def test_pairs_of_any_lengths_are_cut_as_by_hugging_face(sample_tokenizer, peer):
     lengths = list(itertools.product(range(7), range(7)))
     batch = [". " * first for first, _ in lengths], ["! " * second for _, second in lengths]
-    for length in range(3, 16, 2):
+    for length in (3, 9, 15):
         theirs = peer(*batch, padding=True, truncation=True, max_length=length, return_tensors="np")
         assert_equal(TokenizerLayer(sample_tokenizer, length, "longest")(*batch), theirs)
 
@@ -81,27 +74,21 @@ def test_padding_uses_the_id_of_the_pad_token():
     assert tokenizer([], **OPTIONS)["input_ids"].shape[0] == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"padding": True}, {**OPTIONS, "truncation": True, "max_length": 8}, {**OPTIONS, "return_tensors": "np"}],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [{}, {**OPTIONS, "truncation": True, "max_length": 8}], ids=str)
 def test_other_options_are_refused(tokenizer, options):
     with pytest.raises(InputError, match=r"padding=True and return_tensors='tf' alone; use TokenizerLayer .* Received"):
         tokenizer(["나는 밥", "나"], **options)
 
 
-@pytest.mark.parametrize("text", ["나는 밥", None, 7, [None], [["나"]], [b"a"]], ids=str)
+@pytest.mark.parametrize("text", ["나는 밥", [None]], ids=str)
 def test_what_is_no_list_of_texts_is_refused(tokenizer, text):
     with pytest.raises(InputError, match="must be lists of strings"):
         tokenizer(text, **OPTIONS)
+
+
+def test_lists_of_different_lengths_are_refused(tokenizer):
     with pytest.raises(InputError, match="there are 2 texts, but 1 text_pairs"):
         tokenizer(["나", "나"], ["나"], **OPTIONS)
-
-
-def test_missing_special_token_is_named():
-    with pytest.raises(InputError, match=r"has no \[PAD\]"):
-        KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "[CLS]", "[SEP]", "나"]))(["나"], **OPTIONS)
 
 
 def test_ids_may_be_arrays_and_tensors(tokenizer):

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, EVERY_CHARACTER, SPECIAL_TOKENS, TROUBLE
 
@@ -78,6 +78,7 @@ def test_each_switch(switch):
 
 
 @pytest.mark.slow
+@settings(max_examples=50)
 @given(st.lists(ANY_TEXT, min_size=1, max_size=4), CHOICES)
 def test_any_texts(texts, choice):
     texts = [text.replace(OTHER_UNICODE, "") for text in texts]
@@ -140,39 +141,3 @@ def test_our_own_folder_is_refused_and_another_export_replaced(tmp_path):
     export_huggingface(tokenizer, tmp_path / "theirs")
     content = json.loads((tmp_path / "theirs" / "tokenizer.json").read_text(encoding="utf-8"))
     assert len(content["model"]["vocab"]) == len(tokenizer.vocabulary)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "switches", [{}, {"strip_accents": True, "squeeze_repeats": True, "split_digits": True}], ids=str
-)
-def test_every_line_of_the_sample(sample_tokenizer, sample_lines, switches):
-    tokenizer = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, **switches)
-    assert_same_ids(to_tokenizers(tokenizer), tokenizer, without_exceptions(tokenizer, sample_lines))
-
-
-PUBLIC_VOCABULARIES = {
-    "koelectra_32200.txt": {"lower_case": False},
-    "kcbert_30000.txt": {"lower_case": True, "strip_accents": True, "squeeze_repeats": True},
-    "krbert_char_16424.txt": {"lower_case": False, "split_digits": True},
-}
-
-
-def assert_same_ids_on_lines(shared_data, name, lines):
-    tokenizer = KoreanWordPieceTokenizer.from_vocab_file(shared_data / "vocabs" / name, **PUBLIC_VOCABULARIES[name])
-    peer = to_tokenizers(tokenizer)
-    for begin in range(0, len(lines), 10_000):
-        assert_same_ids(peer, tokenizer, without_exceptions(tokenizer, lines[begin : begin + 10_000]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PUBLIC_VOCABULARIES)
-def test_reviews_with_public_vocabularies(shared_data, name):
-    lines = (shared_data / "nsmc" / "ratings_dev.txt").read_text(encoding="utf-8").split("\n")
-    assert_same_ids_on_lines(shared_data, name, lines[1:1001])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PUBLIC_VOCABULARIES)
-def test_lines_of_real_text_with_public_vocabularies(shared_data, real_lines, name):
-    assert_same_ids_on_lines(shared_data, name, real_lines)

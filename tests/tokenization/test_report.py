@@ -31,10 +31,8 @@ def test_counts_are_those_counted_by_hand(tokenizer, without_kiwi):
     assert found["pieces_per_word"] == 11 / 7
     assert found["characters_per_piece"] == 16 / 11
     assert found["never_used_pieces"] == 0
-
-
-def test_pieces_that_nothing_uses_are_counted(tokenizer, without_kiwi):
-    assert vocabulary_report.measure(tokenizer, LINES[3:])["never_used_pieces"] == len(PIECES) - len(SPECIAL_TOKENS) - 1
+    unused = len(PIECES) - len(SPECIAL_TOKENS) - 1
+    assert vocabulary_report.measure(tokenizer, LINES[3:])["never_used_pieces"] == unused
 
 
 def test_marks_of_words_are_no_characters(without_kiwi):
@@ -60,7 +58,9 @@ def test_share_of_borders_before_josa(scheme):
 def test_without_kiwi_josa_are_left_out(tokenizer, without_kiwi):
     found = vocabulary_report.measure(tokenizer, LINES)
     assert found["josa_borders"] is None and found["josa_border_share"] is None
-    assert "| borders before josa | - |" in vocabulary_report.format_table("ours", found)
+    table = vocabulary_report.format_table("first", found).split("\n")
+    assert table[0] == "|  | first |" and {line.count("|") for line in table} == {3}
+    assert {"| share of unknown words | 12.500% |", "| borders before josa | - |"} <= set(table)
 
 
 @pytest.mark.parametrize("lines", [[], ["", " \u200b"]], ids=["nothing", "spaces"])
@@ -72,13 +72,6 @@ def test_text_without_words_is_refused(tokenizer, lines):
 def test_text_of_unknown_words_alone_has_no_averages(tokenizer, without_kiwi):
     found = vocabulary_report.measure(tokenizer, ["뷁"])
     assert found["unknown_word_share"] == 1 and found["pieces_per_word"] is None
-
-
-def test_table_has_a_row_for_each_fact(tokenizer, without_kiwi):
-    lines = vocabulary_report.format_table("first", vocabulary_report.measure(tokenizer, LINES)).split("\n")
-    assert lines[0] == "|  | first |"
-    assert "| share of unknown words | 12.500% |" in lines
-    assert {line.count("|") for line in lines} == {3}
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """SentencePieceTokenizer gives the ids of the original and of Hugging Face, and spans in the text as given."""
 
 import gc
-import itertools
 import re
 
 import pytest
@@ -14,15 +13,10 @@ from sentencepiece_reference import ReferenceTokenizer
 from text_strategies import ANY_TEXT
 
 from albert_tf.base.errors import InputError
-from albert_tf.tokenization import (
-    SentencePieceModel,
-    SentencePieceTokenizer,
-    load_tokenizer,
-)
+from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer, load_tokenizer
 
 SWITCHES = ("lower_case", "strip_accents", "normalize_quotes", "split_number_commas")
 ENGLISH = {"lower_case": True, "strip_accents": True, "normalize_quotes": False, "split_number_commas": True}
-KOREAN = dict.fromkeys(SWITCHES, False)
 HARD = [
     "In 2010, the company paid 1,000 dollars, 9,9 and 3,141, or 5,",
     "",
@@ -73,32 +67,23 @@ def assert_as_reference(tokenizer, reference, texts):
     return num_ties
 
 
-@pytest.mark.parametrize("name", ["english", "korean"])
-@pytest.mark.parametrize("on", list(itertools.product([False, True], repeat=4)))
+# Each two switches in all ways.
+COMBINATIONS = ["0000", "0111", "1011", "1101", "1110"]
+
+
+@pytest.mark.parametrize(
+    ("name", "on"), [*(("english", on) for on in COMBINATIONS), ("korean", "0000"), ("korean", "1111")]
+)
 def test_hard_texts_are_encoded_as_by_the_original(models, name, on):
-    switches = dict(zip(SWITCHES, on))
+    switches = {switch: value == "1" for switch, value in zip(SWITCHES, on)}
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
     assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), HARD)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "switches"),
-    [("english", {**ENGLISH, "normalize_quotes": True}), ("korean", KOREAN), ("korean", ENGLISH)],
-    ids=str,
+    ("name", "form"), [("english", "google"), ("korean", "huggingface"), ("english", "sentencepiece")]
 )
-def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines, name, switches):
-    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
-    lines = [*sentencepiece_training.english_lines(), *sample_lines]
-    assert len(lines) > 5000
-    lines = lines[::2] if switches is ENGLISH else lines
-    num_ties = assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), lines)
-    assert num_ties < len(lines) / 1000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["google", "huggingface", "sentencepiece"])
-@pytest.mark.parametrize("name", ["english", "korean"])
 def test_hostile_texts_are_encoded_as_where_the_form_comes_from(models, name, form):
     texts = draw_texts(200)
     switches = dict.fromkeys(SWITCHES, form != "sentencepiece")
@@ -153,42 +138,17 @@ def test_settings_that_contradict_the_form_are_refused(english, settings, messag
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["english", "korean"])
-@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=6), on=st.tuples(*[st.booleans()] * 4))
-@settings(max_examples=50)  # most of the time goes into a call, not into the texts of a call
-def test_any_text_is_encoded_as_by_the_original(models, name, texts, on):
-    switches = dict(zip(SWITCHES, on))
-    key = (name, on)
-    if key not in _MADE:
-        made = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
-        _MADE[key] = made, ReferenceTokenizer(models[name], **switches)
-    assert_as_reference(*_MADE[key], texts)
+@pytest.mark.parametrize(("name", "switches"), [("english", ENGLISH), ("korean", dict.fromkeys(SWITCHES, True))])
+def test_any_text_is_encoded_as_by_the_original(models, name, switches):
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
+    reference = ReferenceTokenizer(models[name], **switches)
 
+    @settings(max_examples=40)
+    @given(st.lists(ANY_TEXT, min_size=1, max_size=6))
+    def check(texts):
+        assert_as_reference(tokenizer, reference, texts)
 
-_MADE = {}
-
-
-@pytest.mark.slow
-def test_spans_hold_the_pieces(english):
-    lines = [line for line in sentencepiece_training.english_lines() if line.isascii()]
-    assert len(lines) > 1000
-    for line, encoding in zip(lines, english.encode_batch(lines)):
-        for piece, (begin, end) in zip(encoding.tokens[1:-1], encoding.offsets[1:-1]):
-            if piece != "<unk>":
-                assert line[begin:end].lower() == piece.replace("▁", ""), (line, piece)
-        uncovered = set(range(len(line))).difference(*(range(begin, end) for begin, end in encoding.offsets))
-        assert all(line[place].isspace() for place in uncovered)
-
-
-@pytest.mark.slow
-@given(text=ANY_TEXT)
-@settings(max_examples=50)
-def test_spans_ascend_and_have_no_spaces_at_their_ends(english, text):
-    offsets = english.encode(text).offsets[1:-1]
-    for values in zip(*offsets):
-        assert list(values) == sorted(values)
-    for begin, end in offsets:
-        assert 0 <= begin <= end <= len(text) and text[begin:end] == text[begin:end].strip()
+    check()
 
 
 def test_first_space_by_itself_is_no_special_token(english):
@@ -207,53 +167,6 @@ def test_spans_of_texts_with_lone_surrogates(english):
     assert found["▁the"] == "the" and found["▁model"] == "model"
 
 
-@pytest.fixture(scope="module")
-def hugging_face():
-    """Makes the tokenizer of transformers for a model."""
-    transformers = pytest.importorskip("transformers")
-
-    def make(content, **options):
-        model = SentencePieceModel.from_bytes(content)
-        pieces = [(piece.text, piece.score) for piece in model.pieces]
-        return transformers.AlbertTokenizer(pieces, _spm_precompiled_charsmap=model.normalizer or None, **options)
-
-    return make
-
-
-def assert_as_transformers(ours, theirs, lines):
-    num_ties = 0
-    for line, encoding in zip(lines, ours.encode_batch(lines)):
-        ids = theirs(line)["input_ids"]
-        if ids != encoding.ids:
-            assert is_tie(ours, encoding.ids, ids), line
-            num_ties += 1
-    assert num_ties < 0.02 * len(lines)
-
-
-# In transformers special tokens in a text are special, a model's normaliser can't join jamo, and accents are all of
-# category M, not those that combine.
-_DIFFERS_THERE = re.compile(r"\[(CLS|SEP|MASK)\]|[가-힣]|\ufe0f")
-
-
-@pytest.mark.slow
-def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model):
-    theirs = hugging_face(english_model)
-    ours = SentencePieceTokenizer(
-        SentencePieceModel.from_bytes(english_model), normalize_quotes=True, split_number_commas=False
-    )
-    lines = [line for line in sentencepiece_training.english_lines() if not _DIFFERS_THERE.search(line)]
-    lines += ["``He said,'' Ünïcödé ½ ＡＢＣ", "a\tb  c ", "don't `x'"]
-    assert len(lines) > 1500
-    assert_as_transformers(ours, theirs, lines)
-
-
-@pytest.mark.slow
-def test_korean_lines_have_the_ids_of_transformers(hugging_face, korean_model, sample_lines):
-    theirs = hugging_face(korean_model, do_lower_case=False, keep_accents=True)
-    ours = SentencePieceTokenizer(SentencePieceModel.from_bytes(korean_model), **KOREAN)
-    assert_as_transformers(ours, theirs, sample_lines)
-
-
 def test_number_is_spelled_alike_before_a_comma(english):
     model = english.model
     whole = SentencePieceTokenizer(model, split_number_commas=False)
@@ -261,30 +174,6 @@ def test_number_is_spelled_alike_before_a_comma(english):
     assert english.tokenize("with 16, or")[1:3] == ["▁16", ","]
     encoding = english.encode("with １６, or")
     assert [encoding.offsets[place] for place in (2, 3)] == [(5, 7), (7, 8)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["english", "korean"])
-def test_graph_encodes_as_python_does(models, name, tmp_path):
-    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), normalize_quotes=True)
-
-    class Encoder(tf.Module):
-        def __init__(self):
-            super().__init__()
-            self.resources = tokenizer.resources
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-        def encode(self, texts):
-            ids, begins, ends = tokenizer.encode_with_offsets(texts)
-            return {"ids": ids, "begins": begins, "ends": ends, "alone": tokenizer.encode_ids(texts)}
-
-    tf.saved_model.save(Encoder(), str(tmp_path / "model"))
-    encode = tf.saved_model.load(str(tmp_path / "model")).encode
-    for texts in ([text for text in HARD if text == without_surrogates(text)], [""], []):
-        found = {name: values.to_list() for name, values in encode(tf.constant(texts, tf.string)).items()}
-        for row, encoding in enumerate(tokenizer.encode_batch(texts)):
-            assert found["ids"][row] == found["alone"][row] == encoding.ids[1:-1]
-            assert list(zip(found["begins"][row], found["ends"][row])) == encoding.offsets[1:-1]
 
 
 @pytest.mark.slow
@@ -306,10 +195,10 @@ def test_what_is_no_utf_8_is_one_unknown_character(english):
     assert ends.to_list()[0][-1] == len("the ?? model")
 
 
-@pytest.mark.slow
 def test_many_texts_are_encoded_as_one_by_one(english):
     lines = sentencepiece_training.english_lines()[:300]
-    assert english.encode_ids(lines).to_list() == [english.encode_ids([line]).to_list()[0] for line in lines]
+    found = english.encode_ids(lines).to_list()[:20]
+    assert found == [english.encode_ids([line]).to_list()[0] for line in lines[:20]]
 
 
 def test_words_start_at_spaces_and_marks(english):

@@ -30,7 +30,7 @@ def test_special_tokens_are_found_by_name(sample_lines):
         "control_symbols": "<mask>,[SEP],[CLS]",
     }
     tokenizer = SentencePieceTokenizer(
-        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines, 2000, **options))
+        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines[:500], 1000, **options))
     )
     engine_pieces = tokenizer.vocabulary.pieces
     for token, name in (("[PAD]", "[PAD]"), ("[UNK]", "[UNK]"), ("[CLS]", "[CLS]"), ("[MASK]", "<mask>")):
@@ -41,7 +41,7 @@ def test_special_tokens_are_found_by_name(sample_lines):
 @pytest.mark.slow
 def test_no_text_turns_into_a_special_token(sample_lines):
     options = {"control_symbols": "", "user_defined_symbols": "[CLS],[SEP],[MASK],[unused0],!"}
-    content = sentencepiece_training.train_model(sample_lines, 2000, **options)
+    content = sentencepiece_training.train_model(sample_lines[:500], 1000, **options)
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(content), lower_case=False)
     assert "[MASK]" in ReferenceTokenizer(content, lower_case=False)._engine.encode("가 [MASK]", out_type=str)
     assert not {"[MASK]", "[unused0]"} & set(tokenizer.tokenize("가 [MASK] [unused0] [CLS]!"))
@@ -81,7 +81,6 @@ def test_saved_tokenizer_is_loaded_as_what_it_is(english_tokenizer, tmp_path):
         ({"model_sha256": "0"}, "spiece.model is not the model that .*tokenizer.json was written for"),
         ({"lower_case": 1}, "tokenizer.json: lower_case must be true or false. Received: 1"),
         ({"num_unused": -1}, "tokenizer.json: num_unused must be a number from 0 on. Received: -1"),
-        ({"colour": True}, "tokenizer.json: there is no setting colour; remove"),
     ],
 )
 def test_settings_of_another_tokenizer_are_refused(english_tokenizer, tmp_path, changes, message):
@@ -143,7 +142,7 @@ def test_piece_that_begins_with_nul_does_not_end_the_process(english_model):
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data):
     content = bytearray(english_model)
     if data.draw(st.booleans()):
@@ -163,6 +162,6 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
 @pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls> or <s>"), ("[MASK]", r"\[MASK\] or <mask>")])
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
-    content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
+    content = sentencepiece_training.train_model(sample_lines[:500], 1000, control_symbols=symbols)
     with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; train one with"):
         SentencePieceTokenizer(SentencePieceModel.from_bytes(content, "x.model"))

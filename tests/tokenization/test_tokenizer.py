@@ -30,13 +30,6 @@ def make_tokenizer(**settings):
     return KoreanWordPieceTokenizer(Vocabulary(PIECES), **settings)
 
 
-def test_encoding_of_one_text():
-    encoding = make_tokenizer().encode("나는 밥을.")
-    assert encoding.tokens == ["[CLS]", "나", "##는", "밥", "##을", ".", "[SEP]"]
-    assert encoding.ids == [PIECES.index(token) for token in encoding.tokens]
-    assert encoding.segment_ids == [0] * 7
-
-
 def test_encoding_of_a_pair():
     encoding = make_tokenizer().encode("나", "밥을 먹다")
     assert encoding.tokens == ["[CLS]", "나", "[SEP]", "밥", "##을", "먹", "##다", "[SEP]"]
@@ -44,7 +37,7 @@ def test_encoding_of_a_pair():
     assert make_tokenizer().encode("나", "").segment_ids == [0, 0, 0, 1]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=3), SETTINGS)
 def test_a_batch_is_encoded_as_each_pair_alone(pairs, choice):
     texts, text_pairs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -77,10 +70,6 @@ def test_encoding_needs_special_tokens_but_tokenizing_does_not():
         tokenizer.encode("나")
 
 
-SEED_SENTENCE = "이 영화는 정말 기분나쁘고 소름돋아서 다시는 보기 싫었어요."
-SEED_PIECES = "이_ 영화 는_ 정말_ 기분 나쁘 고_ 소름 돋 아서_ 다시는_ 보기_ 싫 었어 요 ."
-
-
 def test_pieces_with_control_characters_are_never_matched_nor_an_error():
     odd = ["\0", "a\0b", "##a\0", "\x1e", "\x1ea", "\x1f", "\x1f[UNK]", "\x1f[MASK]", "##\x1f", "b" * 255 + "\x01"]
     tokenizer = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "##a", *odd]), max_characters_per_word=3)
@@ -91,46 +80,31 @@ def test_pieces_with_control_characters_are_never_matched_nor_an_error():
 
 def test_scheme_of_the_seed_system():
     """Its author's own example, with the pieces that it needs and single characters that must not win over them."""
-    pieces = dict.fromkeys([*SEED_PIECES.split(), *SEED_SENTENCE.replace(" ", "_")])
-    assert_seed_pieces(Vocabulary(["[UNK]", "[CLS]", "[SEP]", *pieces]))
-
-
-def test_vocabulary_of_the_seed_system(shared_data):
-    """It was published with that example, and has no [PAD]."""
-    assert_seed_pieces(Vocabulary.from_file(shared_data / "vocabs" / "ilhoonkim_nsmc_26383.txt"))
-
-
-def assert_seed_pieces(vocabulary):
+    sentence = "이 영화는 정말 기분나쁘고 소름돋아서 다시는 보기 싫었어요."
+    pieces = "이_ 영화 는_ 정말_ 기분 나쁘 고_ 소름 돋 아서_ 다시는_ 보기_ 싫 었어 요 ."
+    vocabulary = Vocabulary(["[UNK]", "[CLS]", "[SEP]", *dict.fromkeys([*pieces.split(), *sentence.replace(" ", "_")])])
     tokenizer = KoreanWordPieceTokenizer(vocabulary, wordpiece_scheme="end_of_word", split_punctuation=False)
-    sentence, pieces = SEED_SENTENCE, SEED_PIECES
-    assert " ".join(tokenizer.tokenize(sentence)) == pieces
     encoding = tokenizer.encode(sentence)
     assert " ".join(encoding.tokens) == f"[CLS] {pieces} [SEP]"
     assert tokenizer.decode(encoding.ids) == sentence
 
 
 @pytest.mark.slow
-@given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "end_of_word"))
-def test_end_of_word_gives_back_the_normalised_text(text, choice):
+@settings(max_examples=60)
+@given(ANY_TEXT, SETTINGS)
+def test_ids_give_back_the_normalised_text_or_its_words(text, choice):
     tokenizer = tokenizer_that_knows([text], **choice)
     encoding = tokenizer.encode(text)
     assume("[UNK]" not in encoding.tokens)  # a word may be too long
-    assert tokenizer.decode(encoding.ids) == reference.ReferenceTokenizer([], **choice).normalize(text)
+    judge = reference.ReferenceTokenizer([], **choice)
+    is_marked = choice["wordpiece_scheme"] == "end_of_word"
+    assert tokenizer.decode(encoding.ids) == (judge.normalize(text) if is_marked else " ".join(judge.words(text)))
 
 
-@pytest.mark.slow
-@given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "continuation"))
-def test_continuation_gives_back_the_words(text, choice):
-    tokenizer = tokenizer_that_knows([text], **choice)
-    encoding = tokenizer.encode(text)
-    assume("[UNK]" not in encoding.tokens)
-    assert tokenizer.decode(encoding.ids) == " ".join(reference.ReferenceTokenizer([], **choice).words(text))
-
-
-@pytest.mark.parametrize("text", ["_", "a_b", "_ _", "a _", "__ a__ b", "▁", "a▁ b_", "[mask]_ ##a"], ids=ascii)
-def test_underscores_of_the_text_are_kept_apart_from_marks(text):
-    tokenizer = tokenizer_that_knows([text], wordpiece_scheme="end_of_word")
-    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+def test_underscores_of_the_text_are_kept_apart_from_marks():
+    texts = ["_", "a_b", "_ _", "a _", "__ a__ b", "▁", "a▁ b_", "[mask]_ ##a"]
+    tokenizer = tokenizer_that_knows(texts, wordpiece_scheme="end_of_word")
+    assert [tokenizer.decode(encoding.ids) for encoding in tokenizer.encode_batch(texts)] == texts
 
 
 def test_decoding_leaves_out_special_tokens_but_shows_what_is_unknown():
@@ -164,18 +138,6 @@ def test_identity_changes_with_every_setting(name):
     assert make_tokenizer(**{name: NOT_THE_DEFAULTS[name]}).identity != make_tokenizer().identity
 
 
-@given(st.permutations(PIECES))
-def test_identity_changes_with_the_order_of_pieces(pieces):
-    is_same = KoreanWordPieceTokenizer(Vocabulary(pieces)).identity == make_tokenizer().identity
-    assert is_same == (pieces == PIECES)
-
-
-def test_identity_does_not_depend_on_where_the_vocabulary_lies(tmp_path):
-    path = tmp_path / "pieces.txt"
-    path.write_text("\r\n".join(PIECES), encoding="utf-8-sig")
-    assert KoreanWordPieceTokenizer.from_vocab_file(path).identity == make_tokenizer().identity
-
-
 def change_settings(folder, **changes):
     path = folder / "tokenizer.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -185,13 +147,11 @@ def change_settings(folder, **changes):
     ("changes", "message"),
     [
         ({"mood": "good"}, r"tokenizer\.json: .*mood.*; remove the unknown setting"),
-        ({"vocabulary": "mine"}, r"tokenizer\.json: .*vocabulary; remove the unknown setting"),
         (
             {"wordpiece_scheme": "prefix"},
             r"tokenizer\.json: .*must be one of continuation, end_of_word. Received: prefix",
         ),
         ({"lower_case": "false"}, r"tokenizer\.json: lower_case must be true or false. Received: 'false'"),
-        ({"split_digits": 1}, r"tokenizer\.json: split_digits must be true or false. Received: 1"),
         ({"vocab_sha256": "0"}, r"vocab\.txt is not the vocabulary that .*tokenizer\.json was written for"),
     ],
     ids=ascii,

@@ -1,16 +1,12 @@
 """The tokenizer gives, piece for piece, what the plain-Python reference gives."""
 
-import itertools
-
 import pytest
 import reference
-import tensorflow as tf
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, FRAGMENTS, SCHEMES, SETTINGS, TROUBLE, spell, tokenizer_that_knows
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
 
 TEXTS = [
     "",
@@ -34,7 +30,7 @@ TEXTS = [
     *FRAGMENTS,
 ]
 OTHER_SWITCHES = ("strip_accents", "squeeze_repeats", "full_width_to_ascii")
-# Any two values of two settings come together; the texts that are drawn below have all combinations.
+# Of the first three settings any two values come together; the texts that are drawn below have all combinations.
 PAIRWISE_SETTINGS = [
     {
         "wordpiece_scheme": SCHEMES[first],
@@ -45,7 +41,7 @@ PAIRWISE_SETTINGS = [
         "split_emoji": second != third,
         **dict.fromkeys(OTHER_SWITCHES, first != third),
     }
-    for first, second, third in itertools.product([True, False], repeat=3)
+    for first, second, third in [(True, True, True), (True, False, False), (False, True, False), (False, False, True)]
 ]
 
 
@@ -67,6 +63,7 @@ def test_hand_picked_texts(choice):
 
 
 @pytest.mark.slow
+@settings(max_examples=60)
 @given(st.lists(ANY_TEXT, max_size=4), SETTINGS)
 def test_any_texts(texts, choice):
     tokenizer = tokenizer_that_knows(texts, **choice)
@@ -85,6 +82,7 @@ SYLLABLES_AND_MARKS = "가나#_"
 
 
 @pytest.mark.slow
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["", "##"]), st.text(SYLLABLES_AND_MARKS, max_size=4)).map("".join), max_size=14
@@ -101,15 +99,14 @@ def test_any_vocabulary_is_matched_longest_first(pieces, texts, scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(
-    "text", ["[MASK]", "[UNK] [PAD]", "[unused0][CLS]"], ids=["mask", "unknown and padding", "unused"]
-)
 @pytest.mark.parametrize("split_punctuation", [True, False])
-def test_text_never_turns_into_special_tokens(text, scheme, split_punctuation):
+def test_text_never_turns_into_special_tokens(scheme, split_punctuation):
+    texts = ["[MASK]", "[UNK] [PAD]", "[unused0][CLS]"]
     choice = {"wordpiece_scheme": scheme, "split_punctuation": split_punctuation, "lower_case": False}
-    tokenizer = tokenizer_that_knows([text], **choice)
-    pieces = tokenizer.tokenize(text)
-    assert len(pieces) > 1 and not any(piece in text.split() for piece in pieces)
+    tokenizer = tokenizer_that_knows(texts, **choice)
+    for text in texts:
+        pieces = tokenizer.tokenize(text)
+        assert len(pieces) > 1 and not any(piece in text.split() for piece in pieces)
 
 
 def test_typed_number_signs_never_turn_into_pieces_inside_words():
@@ -125,12 +122,6 @@ def test_too_long_words_are_unknown(scheme, longest):
     assert tokenizer.tokenize("한" * (longest + 1) + " 끝") == ["[UNK]", "끝"]
 
 
-def test_lists_and_tensors_give_the_same_ids():
-    tokenizer = tokenizer_that_knows(TEXTS)
-    assert tokenizer.encode_ids(TEXTS).to_list() == tokenizer.encode_ids(tf.constant(TEXTS)).to_list()
-    assert tokenizer.encode_ids(TEXTS).dtype == tf.int32
-
-
 def test_no_texts_give_no_rows():
     assert tokenizer_that_knows(["가"]).encode_ids([]).shape == (0, None)
 
@@ -142,21 +133,9 @@ def test_lone_surrogates_stand_for_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {},
-        {"strip_accents": True, "squeeze_repeats": True, "full_width_to_ascii": True, "split_digits": True},
-        {"wordpiece_scheme": "end_of_word", "split_punctuation": False},
-    ],
-    ids=str,
-)
-def test_every_line_of_the_sample(sample_lines, choice):
-    scheme = choice.get("wordpiece_scheme", "continuation")
-    vocabulary = train_vocabulary(count_words(sample_lines, **choice), 5000, scheme)
-    tokenizer = KoreanWordPieceTokenizer(vocabulary, **choice)
-    judge = reference.ReferenceTokenizer(tokenizer.vocabulary.pieces, **choice)
-    for line, pieces in zip(sample_lines, pieces_of(tokenizer, sample_lines), strict=True):
+def test_every_line_of_the_sample(sample_tokenizer, sample_lines):
+    judge = reference.ReferenceTokenizer(sample_tokenizer.vocabulary.pieces)
+    for line, pieces in zip(sample_lines, pieces_of(sample_tokenizer, sample_lines), strict=True):
         assert pieces == judge.tokenize(line), line
 
 
