@@ -10,6 +10,7 @@ from tiny_config import tiny_config
 from albert_tf.asking.batch_prediction import BatchOptions, predict_file
 from albert_tf.asking.input_rows import InputRows
 from albert_tf.base.errors import InputError
+from albert_tf.base.texts import TextTask
 from albert_tf.finetuning import Classification, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
 
