@@ -10,7 +10,7 @@ import pytest
 from tiny_config import tiny_config
 
 from albert_tf.asking.answers import DEFAULT
-from albert_tf.finetuning import Entities, QuestionAnswering
+from albert_tf.finetuning import QuestionAnswering
 from albert_tf.serving.formats import open_export
 
 pytestmark = pytest.mark.slow
@@ -54,18 +54,13 @@ def assert_same(found, folder, columns):
             np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-6)
 
 
-def test_labels_entities_and_answers(exported_classifier, export_task, sample_tokenizer, tmp_path):
+def test_labels_and_answers(exported_classifier, export_task, sample_tokenizer, tmp_path):
     config = tiny_config(len(sample_tokenizer), initializer_range=0.5)
     asked = [
         (exported_classifier, {"text": TEXTS}),
-        (export_task(Entities(config, ("PS", "LC"))), {"text": TEXTS}),
         (export_task(QuestionAnswering(config)), {"question": ["누구인가?"] * 3, "context": TEXTS}),
     ]
     found = ask_alone(asked, tmp_path)
     for answers, (folder, columns) in zip(found, asked, strict=True):
         assert_same(answers, folder, columns)
-    labels, entities, answers = found
-    assert set(labels["label"]) <= {"나쁨", "좋음"}
-    parts = zip(entities["begins"][2], entities["ends"][2], entities["texts"][2])
-    assert any(entities["types"][2]) and all(TEXTS[2][begin:end] == part for begin, end, part in parts if begin >= 0)
-    assert answers["answer"][2] == TEXTS[2][answers["begin"][2] : answers["end"][2]] != ""
+    assert found[1]["answer"][2] == TEXTS[2][found[1]["begin"][2] : found[1]["end"][2]] != ""

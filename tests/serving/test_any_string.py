@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.base.files import replace_halves
-from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, Entities, QuestionAnswering
+from albert_tf.finetuning import Classification, Entities, QuestionAnswering
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.heads import mean_state
@@ -36,7 +36,7 @@ from albert_tf.serving.loading import TrainedModel
 
 pytestmark = pytest.mark.slow
 
-NUM_STRINGS, TEXTS_AT_ONCE, NUM_BYTES_OF_LONG = int(os.environ.get("ALBERT_TF_STRINGS", 1500)), 500, 30_000
+NUM_STRINGS, TEXTS_AT_ONCE, NUM_BYTES_OF_LONG = int(os.environ.get("ALBERT_TF_STRINGS", 400)), 400, 9_000
 SYLLABLES = "가각힣한글영화재미있다ㅋㅠ "
 JAMO = "\u1100\u1112\u1161\u1175\u11a8\u11c2\u11a7ㄱㅎㅏㅣ\u3164\u302e "
 RIGHT_TO_LEFT = "אבג\u05d0\u05b0ابت\u064b\u200f\u202e\u202c1a ."
@@ -72,7 +72,7 @@ def strings():
 
 @pytest.fixture(scope="module")
 def long_strings():
-    """Strings of 30 kB in UTF-8: of one kind of characters each, of all of them, and a single word."""
+    """Strings of 9 kB in UTF-8: of one kind of characters each, of all of them, and a single word."""
     draw = random.Random(0)
     kinds = [SYLLABLES, JAMO, RIGHT_TO_LEFT, SYLLABLES + JAMO + RIGHT_TO_LEFT + OTHERS]
     texts = ["".join(draw.choices(kind, k=NUM_BYTES_OF_LONG)) for kind in kinds]
@@ -91,13 +91,13 @@ class Asked:
     """A model that is asked in both ways about lists of texts: of questions about contexts each text is both.
 
     Args:
-        kind: The form of entities, the task of questions, or "labels".
+        kind: The form of entities, "answers", or "labels".
     """
 
     def __init__(self, kind, config, tokenizer):
-        self._reads_pairs = not isinstance(kind, str)
+        self._reads_pairs = kind == "answers"
         if self._reads_pairs:
-            self._model = trained(kind(config, WindowOptions(16, 6)), tokenizer, max_seq_length=48)
+            self._model = trained(QuestionAnswering(config, WindowOptions(16, 6)), tokenizer, max_seq_length=48)
         elif kind == "labels":
             self._model = trained(Classification(config, ("나쁨", "좋음", "보통")), tokenizer)
         else:
@@ -112,9 +112,7 @@ class Asked:
         assert_same(self._ask(*[texts[::-1], texts] if self._reads_pairs else [texts]), predictions, texts)
 
 
-@pytest.fixture(
-    scope="module", params=["labels", "characters", "words", QuestionAnswering, ConditionalQuestionAnswering]
-)
+@pytest.fixture(scope="module", params=["labels", "characters", "words", "answers"])
 def asked(request, config, sample_tokenizer):
     return Asked(request.param, config, sample_tokenizer)
 
@@ -151,7 +149,7 @@ HALVES = st.text(st.sampled_from("\ud800\udbff\udc00\udfff" + SYLLABLES + OTHERS
 def texts_of(strategy):
     found = []
 
-    @settings(max_examples=300, phases=[Phase.generate])
+    @settings(max_examples=100, phases=[Phase.generate])
     @given(strategy)
     def collect(text):
         found.append(text)
@@ -162,7 +160,7 @@ def texts_of(strategy):
 
 def test_half_a_surrogate_pair_is_no_character_and_no_error(asked):
     texts = texts_of(HALVES)
-    assert sum(map(bool, map(re.compile("[\ud800-\udfff]").search, texts))) > 100
+    assert sum(map(bool, map(re.compile("[\ud800-\udfff]").search, texts))) > 30
     # Where they are part of an answer, they stand there as in the text.
     predictions = json.loads(replace_halves(json.dumps(asked.predict(texts), ensure_ascii=False)))
     asked.check([replace_halves(text) for text in texts], predictions)

@@ -1,11 +1,7 @@
 """Labels without training: what of a template counts, how answers are compared, and mistakes in what is asked."""
 
-import types
-
-import numpy as np
 import pytest
 import syllables
-import tensorflow as tf
 
 from albert_tf.base.errors import InputError
 from albert_tf.serving.choosing import Template, describe_accuracy, draw_examples, read_template
@@ -20,16 +16,12 @@ ANSWERS = {"good": "나", "bad": "다라"}
 
 @pytest.fixture(scope="module")
 def models():
-    with pytest.MonkeyPatch.context() as patch:
-        masked = syllables.make_model(patch, TOKENIZER, 24)
-        causal = syllables.make_model(patch, TOKENIZER, 24, fills_masks=False, predicts_next=True)
-        yield types.SimpleNamespace(masked=masked, causal=causal)
+    return syllables.make_models(TOKENIZER, 24)
 
 
 def log_probability(model, pieces, position, label):
     ids = [PIECES.index(piece) for piece in pieces]
-    logits = model.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, position].numpy().astype(float)
-    return logits[PIECES.index(label)] - np.log(np.exp(logits).sum())
+    return syllables.log_probabilities(model, ids)[position, PIECES.index(label)]
 
 
 def test_masked_answer_is_scored_within_words_given_all_else(models):
@@ -84,12 +76,9 @@ def test_text_may_hold_the_name_of_a_place():
     ("kind", "options", "message"),
     [
         ("masked", {"template": "{text} 나"}, "a template needs {answer} once, but .* 0 times; correct it"),
-        ("masked", {"template": "{text} {text} {answer}"}, "a template needs {text} once, but .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
-        ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "the tokenizer removes all of the answer"),
         ("masked", {"answers": {"good": "나", "bad": " 나 "}}, "the answers '나' and ' 나 ' as the same pieces"),
-        ("masked", {"answers": {"good": "나", "bad": "\u1102\u1161"}}, "as the same pieces; write another one"),
         ("masked", {"answers": {"good": "😀", "bad": "😢"}}, "the answers '😀' and '😢' as the same pieces"),
         ("masked", {"answers": {"good": "가 하", "bad": "나"}}, "'가 하' has a word that the vocabulary can't"),
         (
@@ -99,19 +88,15 @@ def test_text_may_hold_the_name_of_a_place():
         ),
         ("masked", {"answers": {"good": "[MASK]", "bad": "나"}}, r"'\[MASK\]' contains \[MASK\], but {answer} is what"),
         ("masked", {"template": "{text} [MASK] {answer}"}, r"contains \[MASK\], but {answer} is what .*; take it out"),
-        ("masked", {"examples": [("[MASK]", "bad")]}, r"'\[MASK\]' contains \[MASK\]"),
         ("masked", {"template": None}, "a template must be a string with {text} and {answer}. Received: None"),
-        ("masked", {"answers": {"good": 1, "bad": 2}}, "answers must be a dictionary of a string for each label. Rec"),
         ("masked", {"answers": ["나", "다"]}, "answers must be a dictionary of a string for each label. Received"),
         ("masked", {"examples": [(1, "bad")]}, "an example must be a tuple of a text and its label. Received"),
-        ("masked", {"examples": ["가나다"]}, "an example must be a tuple of a text and its label. Received: '가나다'"),
         ("masked", {"batch_size": 0}, "`batch_size` must be a whole number from 1 on. Received: 0"),
         ("masked", {"examples": [("가", "fair")]}, "an example has the label fair, for which there is no answer"),
         ("masked", {"compare": "sum"}, "`compare` must be one of pmi, score, per_character. Received: 'sum'"),
         ("masked", {"texts": ["가", ""]}, "input 1 is empty"),
         ("masked", {"texts": ["가", "가 " * 30]}, "input 1 has 32 pieces with the template, .* the model reads 22;"),
         ("masked", {"examples": [("가", "bad")] * 6}, "input 0 has 23 pieces with the template and the .* fewer"),
-        ("masked", {"examples": [("가", "bad")] * 9}, "the template and the examples have 29 pieces without a text,"),
         ("causal", {"template": "{answer} {text}"}, "this model reads from left to right, but .* put it in front"),
     ],
 )
@@ -132,10 +117,7 @@ def test_unknown_words_around_a_text_are_told(models):
     ("text", "message"),
     [
         ("\n", "is empty; write a template, and a line for each label"),
-        (
-            "{text} {answer}\n\ngood 나\n",
-            "line 3: 'good 나' is not a label with its answer, as positive: 재밌다",
-        ),
+        ("{text} {answer}\n\ngood 나\n", "line 3: 'good 나' is not a label with its answer, as positive: 재밌다"),
         ("{text} {answer}\ngood:\n", "line 2: 'good:' is not a label with its answer"),
         ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good appears twice; remove one"),
     ],

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,8 +13,7 @@ import albert_tf
 from albert_tf.asking.model import ABILITIES, Model
 from albert_tf.base.errors import InputError
 from albert_tf.base.files import write_json
-from albert_tf.finetuning import Classification, Regression, runner
-from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.finetuning import Classification, runner
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.serving import loading
 from albert_tf.serving.exporting import export_model
@@ -28,7 +25,7 @@ MASKED = ["이 영화 정말 [MASK]", "[MASK] 연기가 정말 [MASK] 좋았다"
 
 
 @pytest.fixture(scope="module")
-def shipped():
+def model():
     return albert_tf.load()
 
 
@@ -40,23 +37,23 @@ def check_same_guesses(found, expected):
             np.testing.assert_allclose(*probabilities, rtol=1e-3)
 
 
-def test_shipped_model_is_found_from_anywhere(tmp_path, monkeypatch, shipped):
+def test_shipped_model_is_found_from_anywhere(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
-    assert albert_tf.load(SHIPPED).abilities == shipped.abilities
-    assert shipped.abilities == ("fill_mask", "score", "choose", "encode", "similarity")
+    assert albert_tf.load(SHIPPED).abilities == model.abilities
+    assert model.abilities == ("fill_mask", "score", "choose", "encode", "similarity")
 
 
 @pytest.mark.slow
-def test_similarity_is_the_cosine_of_the_vectors(shipped):
+def test_similarity_is_the_cosine_of_the_vectors(model):
     pairs = [("정말 재밌어요", "진짜 재미있다"), ("비가 온다", "비가 온다"), ("", "비가 온다")]
-    first, second = (shipped.encode(list(texts)).astype(float) for texts in zip(*pairs))
+    first, second = (model.encode(list(texts)).astype(float) for texts in zip(*pairs))
     expected = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
     with pytest.warns(UserWarning, match="not taught which texts are alike"):
-        found = shipped.similarity(pairs)
+        found = model.similarity(pairs)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found.dtype == np.float32 and shipped.similarity([]).shape == (0,)
+    assert found.dtype == np.float32 and model.similarity([]).shape == (0,)
     with pytest.raises(InputError, match="input 1 must be a tuple of two strings"):
-        shipped.similarity([("가", "나"), "다"])
+        model.similarity([("가", "나"), "다"])
 
 
 def test_only_vectors_that_were_taught_are_compared_without_a_warning(recwarn):
@@ -67,13 +64,13 @@ def test_only_vectors_that_were_taught_are_compared_without_a_warning(recwarn):
 
 
 @pytest.mark.slow
-def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped, shipped):
+def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped, model):
     found = albert_tf.load(exported_shipped)
     assert found.abilities == ("fill_mask", "encode", "similarity")
-    check_same_guesses(found.fill_mask(MASKED, top_k=3), shipped.fill_mask(MASKED, top_k=3))
+    check_same_guesses(found.fill_mask(MASKED, top_k=3), model.fill_mask(MASKED, top_k=3))
     for pooling in ("mean", "first", "last"):
-        np.testing.assert_allclose(found.encode(TEXTS, pooling), shipped.encode(TEXTS, pooling), atol=2e-5)
-    np.testing.assert_allclose(found.similarity([TEXTS[:2]]), shipped.similarity([TEXTS[:2]]), atol=1e-5)
+        np.testing.assert_allclose(found.encode(TEXTS, pooling), model.encode(TEXTS, pooling), atol=2e-5)
+    np.testing.assert_allclose(found.similarity([TEXTS[:2]]), model.similarity([TEXTS[:2]]), atol=1e-5)
     with pytest.warns(UserWarning, match="longer than the 128 pieces"):
         found.encode(["좋다 " * 200, "좋다"])
     assert found.num_cut == 1
@@ -88,23 +85,7 @@ def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped
 
 
 @pytest.mark.slow
-def test_folder_of_transformers_is_asked_as_the_one_it_was_made_of(tmp_path, shipped):
-    pytest.importorskip("safetensors")
-    folder = tmp_path / "theirs"
-    convert_checkpoint("albert_tf", "huggingface", SHIPPED, str(folder))
-    found = albert_tf.load(folder)
-    check_same_guesses(found.fill_mask(MASKED), shipped.fill_mask(MASKED))
-    np.testing.assert_allclose(found.encode(TEXTS), shipped.encode(TEXTS), atol=1e-5)
-    with pytest.raises(InputError, match=f"{folder} was pre-trained and not fine-tuned"):
-        found.predict(["좋다"])
-    (folder / "albert_tf_tokenizer.json").unlink()
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "MecabTokenizer"}')
-    with pytest.raises(InputError, match=f"{folder}: no tokenizer: {folder}/tokenizer_config.json"):
-        albert_tf.load(folder)
-
-
-@pytest.mark.slow
-def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, shipped):
+def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, model):
     """As `AlbertModel.save_pretrained` of transformers leaves it, without heads and their names."""
     safetensors = pytest.importorskip("safetensors.numpy")
     convert_checkpoint("albert_tf", "huggingface", SHIPPED, str(tmp_path / "whole"))
@@ -115,7 +96,7 @@ def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, shipped):
     config = json.loads((tmp_path / "bare" / "config.json").read_text())
     (tmp_path / "bare" / "config.json").write_text(json.dumps({**config, "architectures": ["AlbertModel"]}))
     found = albert_tf.load(tmp_path / "bare")
-    np.testing.assert_allclose(found.encode(TEXTS), shipped.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(found.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     assert found.abilities == ("encode", "similarity")
     with pytest.raises(InputError, match="bare has no masked_lm_head, which guesses missing pieces; it has encode, "):
         found.fill_mask(MASKED)
@@ -128,16 +109,16 @@ def test_every_ability_is_a_method():
     assert all(callable(getattr(Model, name)) for name in ABILITIES)
 
 
-def test_model_says_what_it_is(shipped):
-    assert repr(shipped).startswith("<Model: ") and "has fill_mask, score, choose, encode, similarity>" in repr(shipped)
+def test_model_says_what_it_is(model):
+    assert repr(model).startswith("<Model: ") and "has fill_mask, score, choose, encode, similarity>" in repr(model)
 
 
-def test_table_is_no_list_of_texts(shipped):
+def test_table_is_no_list_of_texts(model):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"text": ["가", "나"], "label": [0, 1]})
     with pytest.raises(InputError, match="that is a table; pass a column of it, such as table"):
-        shipped.encode(table)
-    assert shipped.encode(table["text"]).shape == (2, 128)
+        model.encode(table)
+    assert model.encode(table["text"]).shape == (2, 128)
 
 
 def test_package_lists_what_it_offers_and_prints_nothing(capfd):
@@ -149,7 +130,6 @@ def test_package_lists_what_it_offers_and_prints_nothing(capfd):
 
 
 OPINIONS = ["좋다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다", "나쁘다", "", "그저 그렇다"]
-PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
 SETTINGS = RunSettings(num_train_steps=2, train_batch_size=2, learning_rate=0.01, optimizer="adamw", eval_batch_size=2)
 
 
@@ -199,18 +179,6 @@ def test_labels_are_those_that_the_run_predicts(tmp_path, config, sample_tokeniz
     assert predictor.num_cut == 2
 
 
-@pytest.mark.slow
-def test_pairs_get_the_numbers_that_the_run_predicts(tmp_path, config, sample_tokenizer):
-    pairs = list(zip(OPINIONS, reversed(OPINIONS)))
-    lines = [["document", "other", "label"], *([*pair, str(number)] for number, pair in enumerate(pairs))]
-    expected = finetune(tmp_path, Regression(config, PAIRS), lines, sample_tokenizer)
-    predictor = albert_tf.load(str(tmp_path / "run"))
-    scores = [prediction["score"] for prediction in predictor.predict(pairs)]
-    np.testing.assert_allclose(scores, [prediction["score"] for prediction in expected], rtol=1e-5)
-    with pytest.raises(InputError, match="input 0 must be a tuple of two strings, as this task reads pairs"):
-        predictor.predict(["좋다"])
-
-
 def test_folder_without_a_finetuned_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no fine-tuned model with its run_settings"):
         albert_tf.load(tmp_path)
@@ -237,21 +205,11 @@ def test_export_that_can_not_be_asked_is_refused(tmp_path, place, file):
         albert_tf.load(tmp_path)
 
 
-def test_importing_the_package_imports_no_tensorflow():
-    program = "import sys, albert_tf; albert_tf.load; assert 'tensorflow' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_results_are_found_wherever_a_run_lies(tmp_path):
     for folder in (str(tmp_path), f"ram://{tmp_path.name}"):
         assert loading._results(folder) == {}
         write_json(os.path.join(folder, "eval_results.json"), {"accuracy": 0.5})
         assert loading._results(folder) == {"accuracy": 0.5}
-
-
-@pytest.fixture(scope="module")
-def model():
-    return albert_tf.load("models/albert_ko_small")
 
 
 def states_of(model, text):

@@ -15,7 +15,7 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 pytestmark = pytest.mark.slow
 
-NUM_TEXTS = 200
+NUM_TEXTS = 80
 CONTROLS = "\x02\x1b"
 REMOVED = CONTROLS + "\x00\u200b\ufeff\u200d\u200e\u2060\u00ad\ufffd"
 ACCENTS = "\u0301\ufe0f"

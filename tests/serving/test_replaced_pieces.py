@@ -54,11 +54,6 @@ def test_graph_gives_each_piece_what_the_head_says_of_it(asked, sample_tokenizer
     assert np.ptp(outputs["probabilities"][1]) > 0.1
 
 
-def test_no_text_has_no_pieces(asked):
-    outputs = answers_of(asked, "find_replaced")([])
-    assert all(len(values) == 0 for values in outputs.values())
-
-
 def test_folder_and_its_export_name_the_characters_of_each_piece(folder, tmp_path):
     model = albert_tf.load(folder)
     export_model(folder, tmp_path / "served")
@@ -88,26 +83,3 @@ def test_discriminator_without_its_head_says_so(asked):
     )
     assert "find_replaced" not in headless.abilities and "find_replaced" in asked.abilities
     assert headless.why_not("find_replaced") == "has no replaced_token_head, which finds replaced pieces"
-
-
-def test_discriminator_of_transformers_says_the_same(sample_tokenizer, tmp_path):
-    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
-    sample_tokenizer.vocabulary.to_file(tmp_path / "vocab.txt")
-    settings = {"do_lower_case": False, "tokenizer_class": "ElectraTokenizer"}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    sizes = {"embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.ElectraConfig(
-        vocab_size=len(sample_tokenizer), intermediate_size=32, initializer_range=0.2, **sizes
-    )
-    torch.manual_seed(0)
-    theirs = transformers.ElectraForPreTraining(config).eval()
-    theirs.save_pretrained(tmp_path)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    ours = albert_tf.load(tmp_path)
-    assert ours.abilities == ("find_replaced", "encode", "similarity")
-    for text, pieces in zip(TEXTS, ours.find_replaced(TEXTS)):
-        inputs = tokenizer(text, return_tensors="pt")
-        with torch.no_grad():
-            expected = torch.sigmoid(theirs(**inputs).logits)[0, 1:-1].numpy()
-        assert [piece["piece"] for piece in pieces] == tokenizer.tokenize(text)
-        np.testing.assert_allclose([piece["probability"] for piece in pieces], expected, atol=1e-6)

@@ -7,28 +7,14 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from asked_models import (
-    MAX_SEQ_LENGTH,
-    answers_of,
-    as_strings,
-    features_of,
-    predictions_of,
-    traced,
-    trained,
-)
+from asked_models import MAX_SEQ_LENGTH, answers_of, as_strings, predictions_of, traced, trained
 from odd_texts import TEXTS
 from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.asking.answers import ANSWERS
 from albert_tf.base.errors import InputError
-from albert_tf.finetuning import (
-    Classification,
-    ConditionalQuestionAnswering,
-    Entities,
-    MultipleChoice,
-    QuestionAnswering,
-)
+from albert_tf.finetuning import Entities, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.exporting import trace_for_ids
@@ -45,24 +31,20 @@ def config(sample_tokenizer):
     return tiny_config(len(sample_tokenizer), initializer_range=0.5)
 
 
-HEADS = [QuestionAnswering, ConditionalQuestionAnswering]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("head", HEADS)
-def test_windows_are_computed_a_few_at_a_time(config, sample_tokenizer, head, monkeypatch):
+def test_windows_are_computed_a_few_at_a_time(config, sample_tokenizer, monkeypatch):
     """So that the memory that texts of 100,000 characters take is that of the few."""
-    compute, counts = head.outputs, []
+    compute, counts = QuestionAnswering.outputs, []
 
     def outputs(task, batch, model):
         tf.py_function(lambda count: counts.append(int(count)), [tf.shape(batch["input_ids"])[0]], [])
         return compute(task, batch, model)
 
-    asked = trained(head(config, WindowOptions(4, 6)), sample_tokenizer)
+    asked = trained(QuestionAnswering(config, WindowOptions(4, 6)), sample_tokenizer)
     texts = [LONG_TEXT, LONG_TEXT[40:], *TEXTS]
     questions = [*QUESTIONS, *QUESTIONS[:2]]
     expected = predictions_of(asked, list(zip(questions, texts)))
-    monkeypatch.setattr(head, "outputs", outputs)
+    monkeypatch.setattr(QuestionAnswering, "outputs", outputs)
     found = answers_of(asked)(questions, texts)
     assert [answer.decode() for answer in found["answer"]] == [prediction["text"] for prediction in expected]
     assert sum(counts) > 40 and max(counts) == 8
@@ -90,39 +72,6 @@ def test_pooler_that_says_nothing_of_a_text_is_not_asked(config, sample_tokenize
 
 
 @pytest.mark.slow
-def test_pieces_get_their_embeddings_and_places(pretrained, sample_tokenizer):
-    texts = [TEXTS[0], TEXTS[4][:12], ""]
-    batch = features_of(texts, sample_tokenizer)
-    states = pretrained.model.encoder(batch)["sequence_output"]
-    found = traced(pretrained, "pieces")(as_strings(texts))
-    np.testing.assert_allclose(found["embeddings"], states, rtol=1e-4, atol=1e-5)
-    for row, encoding in enumerate(sample_tokenizer.encode_batch(texts)):
-        count = len(encoding.ids)
-        assert [piece.decode() for piece in found["pieces"].numpy()[row]][:count] == encoding.tokens
-        assert set(found["pieces"].numpy()[row][count:]) <= {b""} and found["lengths"].numpy()[row] == count
-        places = zip(found["begins"].numpy()[row].tolist(), found["ends"].numpy()[row].tolist())
-        assert list(places)[:count] == encoding.offsets
-
-
-@pytest.mark.slow
-def test_masks_get_the_most_probable_pieces(pretrained, sample_tokenizer):
-    texts = ["정말 [MASK]", "[MASK] 영화 [MASK]", "없다"]
-    found = traced(pretrained, "fill_mask")(as_strings(texts))
-    guesses, probabilities = found["guesses"].numpy(), found["probabilities"].numpy()
-    assert guesses.shape == probabilities.shape == (3, 2, 10)
-    assert found["lengths"].numpy().tolist() == [1, 2, 0]
-    ids = sample_tokenizer.encode("정말").ids
-    ids.insert(-1, sample_tokenizer.vocabulary.id_of("[MASK]"))
-    logits = pretrained.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, -2]
-    expected, best = tf.math.top_k(tf.nn.softmax(logits), 10)
-    assert [piece.decode() for piece in guesses[0, 0]] == [sample_tokenizer.vocabulary.pieces[id] for id in best]
-    np.testing.assert_allclose(probabilities[0, 0], expected, rtol=1e-4)
-    for nothing in ((0, 1), (2, 0), (2, 1)):
-        assert set(guesses[nothing]) == {b""} and not probabilities[nothing].any()
-    assert all(guesses[1].ravel())
-
-
-@pytest.mark.slow
 def test_masks_of_many_texts_are_guessed_a_few_texts_at_a_time(pretrained, monkeypatch):
     compute, counts = AlbertForPreTraining.call, []
 
@@ -146,11 +95,10 @@ def test_masks_of_many_texts_are_guessed_a_few_texts_at_a_time(pretrained, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["labels", "answers", "entities"])
+@pytest.mark.parametrize("name", ["answers", "entities"])
 def test_no_text_gets_no_answer(config, sample_tokenizer, name):
     tagger = Entities(config.replace(character_ngrams=True), decoding="best_sequence")
-    tasks = {"labels": Classification(config), "answers": QuestionAnswering(config), "entities": tagger}
-    ask = answers_of(trained(tasks[name], sample_tokenizer))
+    ask = answers_of(trained(tagger if name == "entities" else QuestionAnswering(config), sample_tokenizer))
     outputs = ask([], []) if name == "answers" else ask([])
     assert all(len(value) == 0 for value in outputs.values())
 

@@ -120,15 +120,9 @@ def test_text_goes_on_as_it_does_alone(generator):
     assert generator.generate([*TEXTS[::-1], "이 이"], options, batch_size=8)[:7] == together[::-1]
     for text, answer in zip(TEXTS, together):
         assert answer["text"] == text + answer["continuation"] and answer["text"].startswith(text)
-        assert answer["num_pieces"] <= 12 and answer["stopped_by"] in ("document", "max_pieces")
+        assert answer["num_pieces"] <= 12 and "[SEP]" not in answer["text"]
+        assert (answer["num_pieces"] == 12) or answer["stopped_by"] == "document"
     assert generator.generate([], options, 4) == []
-
-
-def test_more_pieces_begin_with_the_same(generator):
-    few, many = (generator.generate(TEXTS, GenerationOptions(max_pieces=count, top_p=0.95), 8) for count in (4, 15))
-    for first, second in zip(few, many):
-        assert second["text"].startswith(first["text"])
-    assert any(first["text"] != second["text"] for first, second in zip(few, many))
 
 
 def test_seed_and_text_decide_what_is_drawn(generator):
@@ -139,13 +133,6 @@ def test_seed_and_text_decide_what_is_drawn(generator):
     assert found(1) == found(1) and found(1) != found(2)
     same = found(1, ["이"] * 8)
     assert len(set(same)) == 1
-
-
-def test_end_of_the_document_ends_the_text(generator):
-    options = GenerationOptions(max_pieces=20, temperature=3.0, top_p=0.99)
-    answers = generator.generate(TEXTS * 3, options, 8)
-    ended = [answer for answer in answers if answer["stopped_by"] == "document"]
-    assert ended and all(answer["num_pieces"] < 20 and "[SEP]" not in answer["text"] for answer in ended)
 
 
 def test_text_stops_at_the_last_position_and_says_so(generator):
