@@ -143,7 +143,7 @@ def test_any_text_is_encoded_as_by_the_original(models, name, switches):
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
     reference = ReferenceTokenizer(models[name], **switches)
 
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(st.lists(ANY_TEXT, min_size=1, max_size=6))
     def check(texts):
         assert_as_reference(tokenizer, reference, texts)

@@ -80,7 +80,7 @@ class ClassifierSettings(FinetuningSettings):
         is_free_in_use=True,
     )
     class_weights: tuple[str, ...] | None = setting(
-        None, "How much an example of each label counts in training, or balanced; 1 each if left out."
+        None, "How much an example of each label counts in training, or balanced; 1 each if left out.", group=RARE
     )
     pooling: str | None = setting(
         None,
