@@ -1,4 +1,4 @@
-"""What each way to distil in pre-training is worth after the same processor time on the same text, as a table.
+"""The worth of each way to distil in pre-training after the same processor time on the same text, as a table.
 
 python -m benchmarks.distillation_worth --input_file='shards/train-*.tfrecord' --data_dir=nsmc \
     --output_dir=benchmark/distillation
@@ -34,7 +34,7 @@ flags.DEFINE_integer("num_seeds", 3, "How many draws of each size.", 1)
 
 
 class Contestant(typing.NamedTuple):
-    """What a student learns.
+    """A student's lesson.
 
     Attributes:
         distillation: Of its teacher; None without one.

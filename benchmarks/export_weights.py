@@ -1,4 +1,4 @@
-"""What each way to store the weights of an export costs in size, labels and time.
+"""The cost of each way to store the weights of an export in size, labels and time.
 
 taskset -c 0 python -m benchmarks.export_weights --model_dir=run/nsmc --input_file=nsmc/ratings_dev.txt
 

@@ -1,4 +1,4 @@
-"""What fine-tuning comes to on every kind of task: majority, linear model, random weights, pre-trained; as a table.
+"""Fine-tuning on every kind of task: majority, linear model, random weights, pre-trained; as a table.
 
 python -m benchmarks.fine_tuning --data_dir=data --output_dir=benchmark/fine_tuning \
     --model=models/albert_ko_small

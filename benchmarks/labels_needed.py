@@ -55,7 +55,7 @@ MAJORITY, LINEAR, RANDOM = "majority class", "linear model, character n-grams", 
 
 
 class Contestants:
-    """What is compared: functions of (training examples, seed) by name, each of which returns an accuracy.
+    """The contestants: functions of (training examples, seed) by name, each of which returns an accuracy.
 
     Args:
         models: The folder of each pre-trained model, by name.

@@ -1,4 +1,4 @@
-"""What this machine can do, and what a process takes of it."""
+"""Abilities of this machine, and the share of it that a process takes."""
 
 import contextlib
 import glob

@@ -70,7 +70,7 @@ HELD_OUT_SHARE, HELD_OUT_CHARACTERS, TEXT_CHARACTERS, MASKED_SHARE = 0.03, 10_00
 
 
 class Contestant(typing.NamedTuple):
-    """What is trained: a shape, what it reads and how it learns; `minutes` is in units of --minutes."""
+    """A model to train: a shape, what it reads and how it learns; `minutes` is in units of --minutes."""
 
     hidden: int = 256
     layers: int = 4

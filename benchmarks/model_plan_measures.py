@@ -1,4 +1,4 @@
-"""What `benchmarks.model_plan` measures: processor time of a run's steps, bits per character, and what states tell."""
+"""The measures of `benchmarks.model_plan`: processor time of a run's steps, bits per character, worth of states."""
 
 import csv
 import os

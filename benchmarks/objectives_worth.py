@@ -1,4 +1,4 @@
-"""What each pre-training objective is worth after the same processor time on the same text, as a table.
+"""The worth of each pre-training objective after the same processor time on the same text, as a table.
 
 python -m benchmarks.objectives_worth --corpus='corpus_reviews/nsmc_reviews.txt.gz,corpus/*.txt.gz' --data_dir=data \
     --output_dir=benchmark/objectives

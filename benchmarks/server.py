@@ -94,7 +94,7 @@ class Client(asyncio.Protocol):
 
 
 class Load(typing.NamedTuple):
-    """What clients saw: see `Client`; and the share of a core that they took."""
+    """The times that clients saw, as in `Client`, and the share of a core that they took."""
 
     latencies: list[float]
     errors: list[bytes]

@@ -1,4 +1,4 @@
-"""What the TPU's compiler says of our pre-training step and of KerasHub's, at the same shapes. Needs no TPU.
+"""The TPU compiler's figures of our pre-training step and of KerasHub's, at the same shapes. Needs no TPU.
 
 python -m benchmarks.tpu_step
 python -m benchmarks.tpu_step --without=shared_weights,query_key_value,output_positions

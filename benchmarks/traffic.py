@@ -1,4 +1,4 @@
-"""What a compiled step moves, array by array, read off the program that the TPU's compiler made.
+"""The memory traffic of a compiled step, array by array, read off the program that the TPU's compiler made.
 
 Bytes accessed, the compiler's own figure, counts what every operation reads and writes, whether it lies in memory (HBM)
 or in the fast memory on the chip, and every copy from one to the other besides. Here they are apart.

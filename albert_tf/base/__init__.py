@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, settings and what a command says; nothing here knows of models."""
+"""The ground of every room: errors, files, settings and what a command says; nothing here knows of models."""

@@ -1,4 +1,4 @@
-"""What a command tells while it works: how much of it, and how far it is."""
+"""The words of a command at work: how many of them, and how far it is."""
 
 import collections.abc
 import contextlib

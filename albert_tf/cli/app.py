@@ -1,7 +1,7 @@
 """The quiet start of commands with TensorFlow, which import this before anything else.
 
 It keeps TensorFlow's start-up messages away from the user (unless TF_CPP_MIN_LOG_LEVEL asks for them), which works only
-where tensorflow is first imported.
+where tensorflow is first imported. Flags are made of settings in command.py.
 """
 
 import sys

@@ -27,7 +27,7 @@ from albert_tf.runs.trials import Stopped
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataCommandSettings(DataSettings):
-    """What to build, or which shard to look at instead."""
+    """The shards to build, or one to look at instead."""
 
     command = "create_pretraining_data"
 

@@ -7,6 +7,9 @@ next tiles fill the remaining room.
 
 Positions in this module are flat: they count the pieces of the batch row by row. Words, tiles and chosen pieces are
 lists for the whole batch, and only tiles are sorted, which is what makes this fast.
+
+`MaskedLM.prepare` of objectives/language_models.py calls `mask_batch` for each batch, or the builder once, where
+examples are static or held out.
 """
 
 import dataclasses
@@ -82,8 +85,6 @@ def ngram_probabilities(options: MaskingOptions) -> np.ndarray:
 
 def mask_batch(features: dict[str, tf.Tensor], options: MaskingOptions, seed: tf.Tensor) -> dict[str, tf.Tensor]:
     """Chooses and replaces pieces of int32 [B, S] `input_ids`, by `input_mask` and `token_boundary` (1: a word starts).
-
-    An objective's `prepare` calls it for each batch, or the builder once, where examples are static or held out.
 
     Each sequence begins with [CLS]; the seed is int32 or int64 [2], and equal ones give equal masks to equal batches.
     Other features are passed on. Adds `masked_lm_positions` (ascending, 0 where unused) and `masked_lm_ids`,

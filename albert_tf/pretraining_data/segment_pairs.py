@@ -1,4 +1,4 @@
-"""Pairs of segments whose label is told by the words and by nothing else.
+"""Sentence order and next sentence: pairs of segments whose label is told by the words and by nothing else.
 
 Text is not the same in both directions: a title is shorter than what follows it, a question than its answer, and the
 last sentences of a document are a remainder. So a pair must not show how long sentences happened to be:

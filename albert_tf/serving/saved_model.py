@@ -1,4 +1,4 @@
-"""An exported SavedModel: raw strings in, arrays out. Needs nothing of the package's models."""
+"""Asking an exported SavedModel: raw strings in, arrays out. Needs nothing of the package's models."""
 
 import collections.abc
 import functools

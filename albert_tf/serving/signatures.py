@@ -1,7 +1,8 @@
 """The questions that exported models answer: a class for each form of answer, and its line in `SIGNATURES`.
 
 Here are labels with probabilities, or numbers, for texts and pairs of texts; and what a pre-trained model says: the
-embeddings of texts and of their tokens, and its guesses for masks.
+embeddings of texts and of their tokens, and its guesses for masks. Inputs are the `input_fields` of the task
+(finetuning/tasks/text_task.py). asking/answers.py spells the same outputs for exports without strings.
 """
 
 import functools

@@ -1,7 +1,9 @@
 """One step of training and one of evaluation, the same code for every kind of device.
 
 An objective gives the cost of a batch; the step does the rest: gradients averaged over the global batch, summed over
-micro-batches and replicas, the update, and metrics that stay on the device.
+micro-batches and replicas, the update, and metrics that stay on the device. The update, with clipping and the skip of
+what is not finite, is `AdamW.apply` of optimization/optimizers.py, its formulas are in optimization/updates.py, and
+`TrainingRun` of run.py makes the optimizer.
 """
 
 import collections.abc

@@ -1,4 +1,4 @@
-"""What all contestants have in common: examples, batches, labels and the learning rate of a step."""
+"""The common setting of all contestants: examples, batches, labels and the learning rate of a step."""
 
 import types
 
@@ -20,7 +20,7 @@ WARMUP_PROPORTION, WEIGHT_DECAY = 0.1, 0.01
 
 
 class Setting:
-    """What all contestants have in common.
+    """The common setting of all contestants.
 
     Args:
         flags: The values of the flags of `benchmarks.same_hour`, by name.

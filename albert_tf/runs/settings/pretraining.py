@@ -1,4 +1,9 @@
-"""The settings of `run_pretraining.py`."""
+"""The settings of `run_pretraining.py`, with their defaults.
+
+Those set by `changed` are declared in training/settings.py (how to train) or in training.py beside this (folder,
+devices). cli/command.py makes flags of all, and runs/pretrain.py reads them; what is None here, such as the number of
+masked pieces, follows from the manifest of the shards (pretraining_data/shards.py).
+"""
 
 import dataclasses
 import typing
