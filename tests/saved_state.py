@@ -1,4 +1,4 @@
-"""What a checkpoint holds of a model that is not to be trained on."""
+"""The part of a checkpoint that a model needs which is not trained on."""
 
 
 def state_of(variables, global_step):

@@ -1,4 +1,4 @@
-"""What a folder of checkpoints says of itself."""
+"""The files by which a folder of checkpoints describes itself."""
 
 import json
 

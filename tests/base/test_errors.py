@@ -1,4 +1,4 @@
-"""What errors say: of the operating system, one sentence, whoever raised it; and of packages that are missing."""
+"""Errors: of the operating system, one sentence, whoever raised it; and of packages that are missing."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a script shows when the import of TensorFlow crashes, fails or is interrupted, each in a process of its own."""
+"""The end of a script when the import of TensorFlow crashes, fails or is interrupted, each in a process of its own."""
 
 import os
 import pathlib

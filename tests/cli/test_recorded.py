@@ -1,4 +1,4 @@
-"""What users rely on is as it was recorded: flags and their help, settings of runs, bytes of data, public names.
+"""The promises to users are as they were recorded: flags and their help, settings of runs, bytes of data, public names.
 
 `ALBERT_TF_RECORD=1 pytest tests/cli/test_recorded.py` records anew; the difference belongs in the commit that made it.
 """

@@ -1,4 +1,4 @@
-"""What --trials asks for, and the sentences on what it can't."""
+"""The trials that --trials asks for, and the sentences on those that it can't."""
 
 import json
 import re

@@ -70,7 +70,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What the commands read.
+    """The files that the commands read.
 
     Attributes:
         corpus: A text of a few documents.

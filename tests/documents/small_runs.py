@@ -26,7 +26,7 @@ _FINETUNING = {"train_step": 2, "warmup_step": 1, "train_batch_size": 4, "iterat
 
 @dataclasses.dataclass(frozen=True)
 class Workplace:
-    """What a page needs to run.
+    """The files that a page needs to run.
 
     Attributes:
         prepare: Makes files in a folder; returns the names that the page's Python takes for given.

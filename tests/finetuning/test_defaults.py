@@ -1,4 +1,4 @@
-"""What fine-tuning takes where the user doesn't say."""
+"""The settings of fine-tuning where the user gives none."""
 
 import numpy as np
 import pytest

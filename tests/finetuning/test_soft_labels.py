@@ -1,4 +1,4 @@
-"""What a teacher says is learnt beside the labels: losses against float64, and what texts without labels change."""
+"""A teacher's answers are learnt beside the labels: losses against float64, and what texts without labels change."""
 
 import dataclasses
 import types

@@ -1,4 +1,4 @@
-"""What folders of transformers say beside their weights is obeyed, told or refused, and none of it passed over."""
+"""Settings beside the weights in folders of transformers are obeyed, told or refused, and none is passed over."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""What a format has no name for comes back, and a model or head that its library doesn't compute is refused."""
+"""Settings that a format has no name for come back, and a model or head that its library doesn't compute is refused."""
 
 import pytest
 from random_models import config_in, write_ours

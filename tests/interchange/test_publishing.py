@@ -25,7 +25,7 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 @pytest.fixture(scope="module")
 def run_folder(sample_tokenizer, tmp_path_factory):
-    """What a run leaves: two checkpoints with moments and averages, of which the first is the best."""
+    """The folder of a run: two checkpoints with moments and averages, of which the first is the best."""
     folder = tmp_path_factory.mktemp("run")
     config = tiny_config(len(sample_tokenizer.vocabulary))
     write_json(folder / "albert_config.json", config.to_dict())

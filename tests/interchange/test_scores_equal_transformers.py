@@ -1,4 +1,4 @@
-"""What texts score is what a loop over transformers' own models gives, one mask and one text at a time."""
+"""Scores of texts are those of a loop over transformers' own models, one mask and one text at a time."""
 
 import math
 import re

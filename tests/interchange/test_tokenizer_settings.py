@@ -1,4 +1,4 @@
-"""What the files of tokenizers say is obeyed or refused, and pairs are cut as they say."""
+"""Settings in the files of tokenizers are obeyed or refused, and pairs are cut as they say."""
 
 import itertools
 import json

@@ -13,7 +13,7 @@ from albert_tf.modeling.layers import ACTIVATIONS, named_variables
 
 
 class ReferenceEncoder:
-    """What section 3.1 of the paper and the original code describe, written out."""
+    """Section 3.1 of the paper and the original code, written out."""
 
     def __init__(self, config, weights):
         self.config = config

@@ -1,4 +1,4 @@
-"""What Keras does with models: saving, loading, cloning, exporting, `fit`, and being part of a user's own model."""
+"""Models in the hands of Keras: saving, loading, cloning, exporting, `fit`, and being part of a user's own model."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the notebooks share: what is installed where, whose data is read, and what is shown."""
+"""The notebooks' helpers: what is installed where, whose data is read, and what is shown."""
 
 import importlib.metadata
 import os

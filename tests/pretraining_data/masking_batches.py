@@ -43,7 +43,7 @@ def mask(features, options, seed=(1, 2), tokens=TOKENS):
 
 
 def chosen_positions(masked):
-    """What was chosen as bool [B, S], from the positions that have weight 1."""
+    """The chosen pieces as bool [B, S], from the positions that have weight 1."""
     chosen = np.zeros(masked["input_ids"].shape, bool)
     rows, columns = np.nonzero(masked["masked_lm_weights"])
     chosen[rows, masked["masked_lm_positions"][rows, columns]] = True

@@ -42,7 +42,7 @@ def test_dynamic_training_records_hold_everything_but_masks(dynamic_shards, read
 
 
 def serialize_one_by_one(features):
-    """What protobuf itself writes."""
+    """The bytes that protobuf itself writes."""
     serialized = []
     for row in range(len(next(iter(features.values())))):
         example = tf.train.Example()

@@ -1,4 +1,4 @@
-"""What --inspect and --plot say of a shard is what an independent reader finds in it."""
+"""--inspect and --plot say of a shard what an independent reader finds in it."""
 
 import contextlib
 import io
@@ -39,7 +39,7 @@ def shown_words(record, pieces):
 
 @pytest.fixture(scope="module")
 def shown(static_shards):
-    """What is said of five masked examples."""
+    """The description of five masked examples."""
     return inspect(static_shards.train_paths[0], num_examples=5)
 
 

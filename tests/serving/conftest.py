@@ -1,4 +1,4 @@
-"""What tests of several kinds of models that are asked share."""
+"""Fixtures of several kinds of models that are asked."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""What texts score: long texts and unknown words, batches, and what has no score."""
+"""The scores of texts: long texts and unknown words, batches, and what has no score."""
 
 import unicodedata
 

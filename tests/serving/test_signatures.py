@@ -1,4 +1,4 @@
-"""What exported models answer: the same as the tasks themselves predict, from raw strings."""
+"""Exported models answer what the tasks themselves predict, from raw strings."""
 
 import functools
 import json

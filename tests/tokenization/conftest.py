@@ -1,4 +1,4 @@
-"""What the tests of tokenization share."""
+"""Fixtures of the tests of tokenization."""
 
 import functools
 import gzip

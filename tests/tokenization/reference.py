@@ -1,4 +1,4 @@
-"""What the tokenizer promises, in plain Python, one character at a time: the engine is judged by it."""
+"""The tokenizer's promises, in plain Python, one character at a time: the engine is judged by it."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""What the pieces of a new vocabulary are made of in a known one."""
+"""The pieces of a new vocabulary, made of those of a known one."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the report says of a vocabulary, counted by hand or by plain Python."""
+"""The report on a vocabulary, counted by hand or by plain Python."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What users do with the tokenizer: encode, decode, save, load, compare."""
+"""The tokenizer in the hands of users: encode, decode, save, load, compare."""
 
 import hashlib
 import json

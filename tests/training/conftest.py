@@ -1,4 +1,4 @@
-"""What all tests of training share."""
+"""Fixtures of all tests of training."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def model():
 
 @pytest.fixture
 def folder(tmp_path, model):
-    """What a command leaves that has trained and evaluated."""
+    """The folder of a command that has trained and evaluated."""
     run = tmp_path / "films"
     run.mkdir()
     settings = {

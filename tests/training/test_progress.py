@@ -1,4 +1,4 @@
-"""What a run tells: of itself before it starts, the progress line, metrics.jsonl, TensorBoard's files and the plot."""
+"""The words and pictures of a run: of itself before it starts, the progress line, metrics.jsonl, TensorBoard's files and the plot."""
 
 import io
 import json
@@ -241,7 +241,7 @@ def test_start_that_forgets_nothing_leaves_the_file_alone(tmp_path):
 
 @pytest.fixture
 def figures(monkeypatch):
-    """What is drawn: for each figure, for each panel, the points of each line by its label."""
+    """The drawing: for each figure, for each panel, the points of each line by its label."""
     from matplotlib.figure import Figure
 
     drawn = []

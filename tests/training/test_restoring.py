@@ -1,4 +1,4 @@
-"""What a run begins with: what is told and loaded of it, and that files and checkpoints are told by their content."""
+"""The start of a run: what is told and loaded of it, and that files and checkpoints are told by their content."""
 
 import hashlib
 import itertools

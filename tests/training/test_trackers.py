@@ -1,4 +1,4 @@
-"""What is measured is told to others, and they can't end a training."""
+"""Trackers are told all measures, and can't end a training."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""What tests of builds that end early share: how they end, and a corpus in every format."""
+"""Helpers for builds that end early: how they end, and a corpus in every format."""
 
 import gzip
 import itertools

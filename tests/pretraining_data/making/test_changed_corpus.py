@@ -115,7 +115,7 @@ def test_manifest_holds_the_hash_of_each_file(build_in, corpora, tmp_path, name)
 
 @pytest.fixture
 def finished(build_shards, random_documents, tiny_tokenizer, tmp_path):
-    """What is said of a finished build of tmp_path/corpus.txt; called with `is_anew`."""
+    """The sentence on a finished build of tmp_path/corpus.txt; called with `is_anew`."""
     built = build_shards(tmp_path, random_documents(20), num_shards=2)
     options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.3)
     reader = CorpusReader([str(tmp_path / "corpus.txt")])
