@@ -1,4 +1,4 @@
-"""Inputs of models, and what they put on top of the encoder: heads, their precision, and gradients through everything."""
+"""Inputs of models, and the heads on top of the encoder: their precision, and gradients through everything."""
 
 import numpy as np
 import pytest

@@ -125,7 +125,7 @@ def test_every_choice_is_as_frequent_as_theory_says(stretches, budget, probabili
 
 
 def fates_of_chosen(row, options, times):
-    """The fates of chosen pieces, [MASK], [UNK] or another id, if all were [UNK]: int32 [times, P], all of them used."""
+    """Fates of chosen pieces, [MASK], [UNK] or another id, if all were [UNK]: int32 [times, P], all of them used."""
     features = make_batch([row], times=times)
     features["input_ids"][~np.isin(features["input_ids"], [PAD_ID, CLS_ID, SEP_ID])] = UNK_ID
     masked = mask(features, options)
