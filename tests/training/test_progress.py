@@ -1,4 +1,4 @@
-"""The words and pictures of a run: its beginning, the progress line, metrics.jsonl, TensorBoard's files and the plot."""
+"""Words and pictures of a run: its beginning, the progress line, metrics.jsonl, TensorBoard's files and the plot."""
 
 import io
 import json
