@@ -2,6 +2,7 @@
 
 import pathlib
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -68,20 +69,19 @@ def test_missing_library_is_named(run_script, monkeypatch):
 
 
 @pytest.mark.slow
-def test_shipped_model_guesses_masks_over_http(run_script, monkeypatch):
+def test_shipped_model_guesses_masks_over_http():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    address, text = f"http://127.0.0.1:{port}", "이 영화는 배우들의 [MASK]가 훌륭하다."
-    answers = []
-
-    def ask(page):
-        answers.append(gradio_client.Client(address, verbose=False).predict(text, api_name="/ask"))
-        page.close()
-
-    monkeypatch.setattr(gr.Blocks, "block_thread", ask)
-    result = run_script("playground", model_dir=SHIPPED, port=port)
-    assert (result.code, result.output) == (0, f"open {address} in a browser; stop with Ctrl-C\n")
-    [(label, answer)], expected = answers, albert_tf.load(SHIPPED).fill_mask([text])[0]
+    command = [sys.executable, "-m", "albert_tf", "playground", f"--model_dir={SHIPPED}", f"--port={port}"]
+    text = "이 영화는 배우들의 [MASK]가 훌륭하다."
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            assert process.stdout.readline() == f"open {address} in a browser; stop with Ctrl-C\n"
+            label, answer = gradio_client.Client(address, verbose=False).predict(text, api_name="/ask")
+        finally:
+            process.kill()
+    expected = albert_tf.load(SHIPPED).fill_mask([text])[0]
     assert [guess["piece"] for guess in answer[0]] == [guess["piece"] for guess in expected[0]]
     assert label["label"] == expected[0][0]["piece"] == "연기"

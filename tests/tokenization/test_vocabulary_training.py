@@ -130,17 +130,17 @@ def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pieces_that_the_text_does_not_use_make_room_for_the_next_merges(scheme, sample_corpus):
     with open(sample_corpus[0], encoding="utf-8") as file:
-        lines = file.read().split("\n")[:300]
+        lines = file.read().split("\n")
     counts = count_words(lines, wordpiece_scheme=scheme)
     trained = {
-        prune: train_vocabulary(counts, 1_200, scheme, num_unused=1, prune=prune).pieces for prune in (True, False)
+        prune: train_vocabulary(counts, 2_000, scheme, num_unused=1, prune=prune).pieces for prune in (True, False)
     }
     unused = {}
     for prune, pieces in trained.items():
         tokenizer = ReferenceTokenizer(pieces, scheme)
         used = {piece for line in lines for piece in tokenizer.tokenize(line)}
         unused[prune] = [piece for piece in pieces[6:] if len(piece.removeprefix("##")) > 1 and piece not in used]
-    assert len(trained[True]) == len(trained[False]) == 1_200
+    assert len(trained[True]) == len(trained[False]) == 2_000
     assert unused[False] and not unused[True]
     # What is kept comes in the same order, and what was used before is kept, or made useless by what came in.
     kept = [piece for piece in trained[False] if piece in trained[True]]
