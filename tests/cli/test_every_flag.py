@@ -23,6 +23,7 @@ ELSEWHERE = {
     "conftest.py": "init_checkpoint",
     "test_changed_json.py": "use_float16",
     "test_dev_fraction.py": "dev_fraction",
+    "test_fit_vectors.py": "vectors",
     "test_every_flag.py": "use_tpu tpu_name tpu_zone gcp_project one_language_per_batch",
     "test_recipes.py": "num_train_steps num_warmup_steps",
     "test_run_classifier.py": "regression",
