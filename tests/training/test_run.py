@@ -36,6 +36,7 @@ SETTINGS = RunSettings(
     save_checkpoints_steps=3,
     eval_every_steps=3,
     eval_checkpoint="latest",
+    ema_decay=0.9,  # so that what is used after training is not what was trained last
 )
 # Another value of every setting, with what it needs.
 OTHER_VALUES = {
@@ -51,7 +52,7 @@ OTHER_VALUES = {
     "schedule": "original",
     "weight_decay": 0.1,
     "bias_correction": True,
-    "ema_decay": 0.9,
+    "ema_decay": 0.5,
     "freeze": ("pooler",),
     "init_checkpoint": "elsewhere",
     "random_seed": 1,
@@ -121,6 +122,7 @@ def test_run_trains_writes_what_it_found_and_is_restored(finished, capsys):
     assert f"wrote the results to {folder}/eval_results.json" in capsys.readouterr().out
     restored = start(folder)
     restored.restore()
+    np.testing.assert_equal(values(restored), values(run))
     assert restored.evaluate(held_out()) == pytest.approx(results, rel=1e-6)
 
 
