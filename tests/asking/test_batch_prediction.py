@@ -119,6 +119,7 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
         (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
         (TEXTS, "a.jsonl", r'{"text": "좋\ud800"}', "좋\ufffd"),
         (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
+        (CHOICES, "a.json", '[{"passage": "a", "question": "b", "options": ["c", "d", "e"]}]', ("a", "b", [*"cde"])),
     ],
 )
 def test_lines_ask_what_the_task_reads(write, task, name, line, value):

@@ -222,7 +222,7 @@ def test_every_head_comes_back_bit_by_bit(tmp_path, task):
     }
 
 
-def test_tf_hub_prefix_is_no_part_of_the_names(tmp_path):
+def test_tf_hub_prefix_is_no_part_of_the_names_and_other_variables_are_left(tmp_path):
     shapes = {f"module/{name}": shape for name, shape in ALBERT_VARIABLES.items() if "seq_relationship" not in name}
     values = write_tf1(tmp_path / "google", {**shapes, "module/cls/other/kernel": [3]})
     sentences = convert(tmp_path / "google", tmp_path / "ours")

@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
-from random_models import CONFIGS, assert_same_variables, random_inputs, read_variables, write_ours
+from random_models import CONFIGS, assert_same_variables, config_in, random_inputs, read_variables, write_ours
 
 from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
@@ -40,7 +40,8 @@ def assert_same_numbers(ours, theirs):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["two groups of two", "bert"])
 def test_our_encoder_computes_the_same_there_and_comes_back_bit_by_bit(keras_hub, tmp_path, name):
-    folder, ours = write_ours(tmp_path / "ours", CONFIGS[name])
+    dropouts = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    folder, ours = write_ours(tmp_path / "ours", CONFIGS[name].replace(**dropouts))
     sentences = to_theirs(folder, tmp_path / "theirs")
     assert "left, because the format has no place for it: masked_lm_head" in sentences
     theirs = keras_hub.models.AlbertBackbone.from_preset(str(tmp_path / "theirs"))
@@ -49,6 +50,8 @@ def test_our_encoder_computes_the_same_there_and_comes_back_bit_by_bit(keras_hub
     for preset in ("theirs", "saved again"):
         to_ours(tmp_path / preset, tmp_path / f"back from {preset}")
         assert_same_variables(tmp_path / f"back from {preset}", ours, but=HEADS)
+        config = config_in(tmp_path / f"back from {preset}")
+        assert {field: getattr(config, field) for field in dropouts} == dropouts
 
 
 @pytest.fixture

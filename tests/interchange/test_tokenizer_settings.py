@@ -121,6 +121,7 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
         ({"pre_tokenizer": {"type": "WhitespaceSplit"}}, "pre_tokenizer is WhitespaceSplit"),
         ({"normalizer": {"type": "NFC"}}, "normalizer is NFC"),
         ({"normalizer__clean_text": False}, "normalizer.clean_text=False"),
+        ({"normalizer__handle_chinese_chars": False}, "normalizer.handle_chinese_chars=False"),
         ({"model__unk_token": "<unk>"}, "model.unk_token='<unk>'"),
         ({"model__max_input_chars_per_word": 0}, "model.max_input_chars_per_word must be a number from 1"),
         ({"added_tokens": [{"id": 11, "content": "<url>"}]}, "added_tokens holds '<url>'"),

@@ -12,6 +12,7 @@ from tiny_entities import NUM_PIECES, with_entities
 from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.modeling import encoder
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import default_objective, make_objective, usual_objective
 from albert_tf.objectives.objective import with_batch_size
@@ -116,16 +117,31 @@ OBJECTIVES = {
 }
 
 
+@pytest.fixture
+def documents_seen(monkeypatch):
+    """Whether encoders are given documents that are kept apart, of each call."""
+    seen, choose = [], encoder.choose_kernel
+
+    def note(attention, hidden_size, case):
+        seen.append(case.has_documents)
+        return choose(attention, hidden_size, case)
+
+    monkeypatch.setattr(encoder, "choose_kernel", note)
+    return seen
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_untouched_variables_have_no_gradient(name):
+def test_untouched_variables_have_no_gradient_and_documents_are_kept_apart_as_told(name, documents_seen):
     objective = OBJECTIVES[name]
     batch = zeros(with_batch_size(objective.batch_spec(8), 2))
     models = objective.make_models()
     model = models["model"]
+    documents_seen.clear()  # making a model may call it
     variables = {name: variable for name, variable in named_variables(model).items() if variable.trainable}
     with tf.GradientTape() as tape:
         computed = objective.compute(batch, training=True, dropout_seed=tf.constant([1, 2]), **models)
         loss = tf.add_n([computed[loss][0] for loss in objective.loss_coefficients])
+    assert set(documents_seen) == {objective.separates_documents(objective.batch_spec(8))}
     gradients = tape.gradient(loss, variables)
     untouched = {each for each in variables if each.startswith(objective.untouched(model))}
     assert untouched == {each for each, gradient in gradients.items() if gradient is None}

@@ -200,6 +200,10 @@ def test_optimizer_undoes_the_scale_and_leaves_overflows_out_without_calling_the
             step += 1
         assert optimizer.skipped_steps.numpy() == 0
         states.append((optimizer.first_moments["w"].numpy(), optimizer.second_moments["w"].numpy()))
+    # A loss that isn't finite is so at any scale.
+    optimizer.apply({"w": tf.constant([np.nan, 1.0])}, tf.constant(4), tf.constant(np.nan))
+    assert (optimizer.skipped_steps.numpy(), optimizer.last_skipped_step.numpy()) == (1, 4)
+    assert optimizer.loss_scale.scale.numpy() == 2.0**14
     np.testing.assert_allclose(states[1], states[0], rtol=1e-6)
 
 

@@ -234,7 +234,7 @@ def test_held_out_shards_of_another_length_are_refused(refuses, folder, build_sh
     refuses(f"{other} doesn't hold examples of `max_seq_length=32`", folder / "train*", other)
 
 
-def test_unmasked_shards_without_their_tokenizer_are_refused(refuses, folder, tiny_tokenizer):
+def test_unmasked_shards_need_the_tokenizer_that_made_them(refuses, folder, tiny_tokenizer):
     pieces = tiny_tokenizer.vocabulary.pieces
     Vocabulary(pieces[:-1]).to_file(folder / "vocab.txt")
     refuses("vocab.txt is not the vocabulary that .*tokenizer.json was written for", folder / "train*")

@@ -50,7 +50,11 @@ CASES = {
         {"question_alignment": "words"},
         PAIRS,
     ),
-    "conditional answers": (functools.partial(ConditionalQuestionAnswering, window_options=WINDOWS), {}, PAIRS),
+    "conditional answers or none": (
+        functools.partial(ConditionalQuestionAnswering, window_options=WINDOWS, may_be_unanswerable=True),
+        {},
+        PAIRS,
+    ),
     "entities of words": (functools.partial(Entities, types=("PS", "LC"), form="words"), {}, TEXTS),
     "entities of characters": (
         functools.partial(Entities, types=("PS", "LC"), form="characters", decoding="best_sequence"),

@@ -147,7 +147,7 @@ def test_leftovers_are_removed_and_whole_checkpoints_are_not(folder):
     run.checkpointer(folder / "missing").remove_leftovers()
 
 
-def test_damaged_checkpoint_is_no_longer_named_as_the_newest(folder):
+def test_damaged_checkpoint_is_no_longer_named_as_the_newest_by_the_worker_that_writes(folder):
     """Other programs find checkpoints by the file that TensorFlow keeps; one process alone writes it."""
     (folder / DATA).write_bytes(b"")
     before = (folder / "checkpoint").read_bytes()

@@ -84,10 +84,11 @@ def test_nothing_is_evaluated_without_held_out_data(tmp_path):
 @pytest.mark.parametrize(
     ("held_out", "selection_metric", "expected", "kept"),
     [
+        (HELD_OUT, "loss", 12, [8, 12]),  # the best so far goes when the next one is saved
         (CONTRARY, "loss", 4, [4, 12]),
         (HELD_OUT, "absolute_error", 4, [4, 12]),
     ],
-    ids=["lowest loss", "highest of another metric"],
+    ids=["lowest loss", "lowest loss, early", "highest of another metric"],
 )
 def test_best_checkpoint_is_named_and_kept(tmp_path, held_out, selection_metric, expected, kept):
     run = start_linear(selection_metric=selection_metric)

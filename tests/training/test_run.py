@@ -11,12 +11,15 @@ import tensorflow as tf
 from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
 
 from albert_tf.base.errors import InputError
+from albert_tf.base.files import write_json
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.losses import Pretraining
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.training import Phase, RunSettings, TrainingRun
+from albert_tf.training.progress import read_metrics
+from albert_tf.training.run_folder import held_folder
 from albert_tf.training.run_folder.guard import read_settings
 
 pytestmark = pytest.mark.slow
@@ -33,6 +36,7 @@ SETTINGS = RunSettings(
     save_checkpoints_steps=3,
     eval_every_steps=3,
     eval_checkpoint="latest",
+    ema_decay=0.9,  # so that what is used after training is not what was trained last
 )
 # Another value of every setting, with what it needs.
 OTHER_VALUES = {
@@ -48,7 +52,7 @@ OTHER_VALUES = {
     "schedule": "original",
     "weight_decay": 0.1,
     "bias_correction": True,
-    "ema_decay": 0.9,
+    "ema_decay": 0.5,
     "freeze": ("pooler",),
     "init_checkpoint": "elsewhere",
     "random_seed": 1,
@@ -118,6 +122,7 @@ def test_run_trains_writes_what_it_found_and_is_restored(finished, capsys):
     assert f"wrote the results to {folder}/eval_results.json" in capsys.readouterr().out
     restored = start(folder)
     restored.restore()
+    np.testing.assert_equal(values(restored), values(run))
     assert restored.evaluate(held_out()) == pytest.approx(results, rel=1e-6)
 
 
@@ -128,6 +133,21 @@ def test_stopped_run_resumes_to_the_same_weights(finished, tmp_path):
     resumed = start(tmp_path)
     assert resumed.train(make_phase())
     np.testing.assert_equal(values(resumed), values(finished[0]))
+
+
+@pytest.mark.usefixtures("quick_to_trace")
+@pytest.mark.parametrize("split", ["train", "held_out"])
+def test_run_whose_folder_is_taken_over_writes_no_more(tmp_path, monkeypatch, split):
+    def take_over(step, told, values):
+        if told == split:
+            write_json(str(tmp_path / held_folder.OWNER_FILE), {"host": "elsewhere", "process": 7, "token": 1})
+
+    monkeypatch.setattr(held_folder, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    with pytest.raises(InputError, match="was taken over by process 7 on elsewhere; nothing more is written"):
+        start(tmp_path, on_metrics=take_over).train(make_phase())
+    rows = [(row["step"], row["split"]) for row in read_metrics(str(tmp_path))]
+    assert rows == [(3, "train"), (3, "held_out")][: 1 + (split == "held_out")]
+    assert not list(tmp_path.glob("model.ckpt-6*"))
 
 
 def test_evaluation_of_weights_from_elsewhere_is_no_row_of_the_run(finished, tmp_path):

@@ -157,6 +157,7 @@ def test_batch_in_parts_gives_the_update_of_the_whole(num_replicas, parts):
 
 
 @pytest.mark.slow
+@pytest.mark.keras_2
 def test_pretraining_in_parts_gives_the_update_of_the_whole():
     runs = []
     for parts in (4, 1):

@@ -61,7 +61,7 @@ def test_text_is_taken_as_it_stands(texts):
     assert [example.line for example in examples] == list(range(2, len(texts) + 2))
 
 
-def test_label_is_optional_where_it_is_not_needed(write):
+def test_file_needs_rows_and_labels_only_where_they_are_needed(write):
     path = write("document", "좋다")
     assert read_examples(path, DATASETS["tsv"], needs_label=False)[0].label is None
     message = f"{path}, line 1: no column named label; the header has document; name your columns with `text_column`, "

@@ -132,7 +132,7 @@ def test_published_files_are_read_whole(shared_data, path, name, count):
     assert len(texts) == count and all(len(text.units) == len(text.tags) for text in texts)
 
 
-def test_types_are_those_of_the_entities(tmp_path):
+def test_types_are_those_of_the_entities_of_which_there_must_be_one(tmp_path):
     assert types_of((write(tmp_path, "서울 김\tB-LOC PER-I\n"),), "words") == ["LOC", "PER"]
     with pytest.raises(InputError, match="has no sentence that can be used"):
         types_of(write(tmp_path, "\n\n"), "words")
