@@ -75,16 +75,19 @@ class Offsets:
         given = characters_of(texts)
         kinds = self._kinds_of(given.codes)
         stays = kinds == _STAYS
-        depends = np.bincount(given.rows, kinds == _DEPENDS_ON_CONTEXT, minlength=len(texts)) > 0
+        depends = np.bincount(given.rows[kinds == _DEPENDS_ON_CONTEXT], minlength=len(texts)) > 0
         # Where repeats were squeezed, fewer characters are left than stay one by one.
-        depends |= np.bincount(given.rows, stays, minlength=len(texts)) != num_characters
-        spans = np.empty([2, num_characters.sum()], np.int32)
-        is_of_any, found = np.repeat(depends, num_characters), stays & ~depends[given.rows]
-        spans[:, ~is_of_any] = given.begins[found], given.ends[found]
-        if depends.any():
-            others = [texts[row] for row in np.flatnonzero(depends)]
-            spans[:, is_of_any] = self._spans_of_any(others, num_characters[depends])
-        return spans[0], spans[1]
+        depends |= np.bincount(given.rows[stays], minlength=len(texts)) != num_characters
+        if not depends.any():
+            begins = given.begins[stays]
+            return begins, begins + 1
+        is_of_any = np.repeat(depends, num_characters)
+        begins = np.empty(len(is_of_any), np.int32)
+        begins[~is_of_any] = given.begins[stays & ~depends[given.rows]]
+        ends = begins + 1
+        others = [texts[row] for row in np.flatnonzero(depends)]
+        begins[is_of_any], ends[is_of_any] = self._spans_of_any(others, num_characters[depends])
+        return begins, ends
 
     def _spans_of_any(self, texts, num_characters):
         found = normalized_characters(texts, self._options)
