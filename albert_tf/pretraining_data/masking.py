@@ -8,7 +8,7 @@ next tiles fill the remaining room.
 Positions in this module are flat: they count the pieces of the batch row by row. Words, tiles and chosen pieces are
 lists for the whole batch, and only tiles are sorted, which is what makes this fast.
 
-`MaskedLM.prepare` of objectives/language_models.py calls `mask_batch` for each batch, or the builder once, where
+The `prepare` of objectives/language_models.py calls `mask_batch` for each batch, or the builder once, where
 examples are static or held out.
 """
 
