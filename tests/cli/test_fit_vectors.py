@@ -9,6 +9,7 @@ import tensorflow as tf
 from runs import write_model
 
 import albert_tf
+from albert_tf.base.errors import InputError
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.exporting import export_model
@@ -94,10 +95,33 @@ def test_command_learns_vectors_without_labels(
         "output_dir": tmp_path / "run",
     }
     assert "held-out at step 2: " in run_script("run_classifier.py", **flags).succeeded().output
-    assert albert_tf.load(tmp_path / "run").learnt_to_compare
+    model = albert_tf.load(tmp_path / "run")
+    assert model.learnt_to_compare
+    if text_pair_column is None:
+        with pytest.raises(InputError, match="so there is no pair to predict; use encode and similarity"):
+            model.predict(["비가 온다"])
 
 
 def test_settings_of_one_text_are_refused_with_vectors(start, tmp_path, run_script):
     flags = {"task_name": "csv", "data_dir": tmp_path, "text_column": "first", "do_train": True, "output_dir": tmp_path}
     result = run_script("run_classifier.py", **flags, init_checkpoint=start, vectors="texts", pooling="mean")
     assert result.code and "can't be used with --vectors; leave one of them out" in result.errors
+
+
+def test_labels_of_pairs_are_not_passed_over(start, tmp_path, run_script):
+    (tmp_path / "train.csv").write_text("first,second,label\n비가 온다,비가 내린다,1\n비가 온다,잠이 온다,0\n")
+    flags = {"task_name": "csv", "data_dir": tmp_path, "text_column": "first", "text_pair_column": "second"}
+    for regression, message in (
+        (False, f"{tmp_path}/train.csv, line 2: labels under label, but --vectors=pairs takes all pairs for such as"),
+        (True, "--vectors=pairs takes all pairs for such as belong together; use --vectors=numbers"),
+    ):
+        result = run_script(
+            "run_classifier.py",
+            **flags,
+            regression=regression,
+            vectors="pairs",
+            init_checkpoint=start,
+            do_train=True,
+            output_dir=tmp_path / "run",
+        )
+        assert result.code and message in result.errors

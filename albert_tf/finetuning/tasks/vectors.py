@@ -8,7 +8,7 @@ from albert_tf.base.errors import InputError
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.task import CUT, FinetuningTask, TaskKind
-from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_and_count_cut
+from albert_tf.finetuning.tasks.labelled_text import LabelledText, encode_and_count_cut, read_examples
 from albert_tf.finetuning.tasks.regression import Regression
 from albert_tf.modeling import AlbertForVectors
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -36,7 +36,7 @@ class Vectors(Regression):
 
     kind = TaskKind("vectors")
     loss_name = "contrastive_loss"
-    setting_types = MappingProxyType({**COLUMN_TYPES, "learns_from": str})
+    setting_types = MappingProxyType({**COLUMN_TYPES, "vectors": str})  # the setting of the command, too
     # A vector is the mean of all last states, [CLS] and [SEP] among them.
     encoder_settings = MappingProxyType({"pooling": "all"})
     compares_examples = True
@@ -47,6 +47,8 @@ class Vectors(Regression):
             raise InputError(f"`vectors` must be one of {', '.join(LEARNS_FROM)}. Received: {learns_from!r}")
         if learns_from != "texts" and files.text_pair_column is None:
             raise InputError(f"`vectors={learns_from}` reads pairs; name the second text with `text_pair_column`")
+        if learns_from == "pairs" and files.is_regression:
+            raise InputError("`vectors=pairs` takes all pairs for such as belong together; use `vectors=numbers`")
         super().__init__(config, files)
         self.learns_from, self._has_numbers = learns_from, files.is_regression
         self.metric_names = () if learns_from == "numbers" else ("accuracy",)
@@ -72,7 +74,27 @@ class Vectors(Regression):
         return views * num_texts * encoder_products(self.config, max_seq_length, max_seq_length)
 
     def read(self, path, needs_labels=True):
-        return super().read(path, needs_labels) if self._has_numbers else self.read_unlabelled(path)
+        if not needs_labels:
+            self._check_compares()
+        if self._has_numbers:
+            return super().read(path, needs_labels)
+        examples = read_examples(path, self._files, needs_label=False)
+        labelled = next((example for example in examples if example.label), None)
+        if labelled and self.learns_from == "pairs":
+            raise InputError(
+                f"{path}, line {labelled.line}: labels under {self._files.label_column}, but `vectors=pairs` takes all "
+                "pairs for such as belong together; leave only these in the file, without labels"
+            )
+        return examples
+
+    def examples_of(self, inputs):
+        self._check_compares()
+        return super().examples_of(inputs)
+
+    def _check_compares(self):
+        """Raises InputError if there is nothing to predict: the cosine of a text and itself is 1."""
+        if self._files.text_pair_column is None:
+            raise InputError("single texts were learnt, so there is no pair to predict; use encode and similarity")
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs, int32 [N, texts, S], and the numbers [N], 0 where there is none."""
@@ -131,10 +153,10 @@ class Vectors(Regression):
 
     @classmethod
     def from_settings(cls, config, settings):
-        return cls(config, files_of(settings), settings["learns_from"])
+        return cls(config, files_of(settings), settings["vectors"])
 
     def settings(self):
-        return {**super().settings(), "learns_from": self.learns_from}
+        return {**super().settings(), "vectors": self.learns_from}
 
 
 def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
