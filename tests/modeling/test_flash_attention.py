@@ -109,6 +109,7 @@ def test_shapes_that_do_not_fit_are_refused(changes, length):
     ],
 )
 def test_what_the_kernels_cannot_do_is_refused(inputs, options, sentence):
+    pytest.importorskip("jax")
     config, inputs = config_with(64), {"input_ids": tf.ones([1, 4], tf.int32), **inputs}
     with pytest.raises(InputError, match=sentence + '.*; use attention="plain" or "auto"'):
         AlbertEncoder(config, attention="flash")(inputs, **options)
