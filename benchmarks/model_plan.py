@@ -15,14 +15,11 @@ results.json and results.md in `--output_dir` have a row for each that is done; 
 stopped, also inside a run. Needs scikit-learn and SciPy.
 """
 
-import gzip
 import itertools
-import json
 import os
 import statistics
 import subprocess
 import typing
-import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -31,6 +28,7 @@ from absl import app, flags
 
 from albert_tf.base.files import read_json, write_json
 from albert_tf.base.startup import computes_in_bfloat16
+from benchmarks.general_texts import KIND_OF, KINDS, write_mixtures
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -42,17 +40,6 @@ flags.DEFINE_float("megabytes", 60.0, "Size of a mixture.", 0.1)
 flags.DEFINE_list("only", [], "Contestants to take part; all if left out.")
 flags.DEFINE_bool("show", False, "Train nothing; show what there is.")
 
-KINDS = {
-    "encyclopaedia": ["kowiki_bysa"],
-    "law": ["court_rulings", "statutes"],
-    "speeches": ["president_speeches", "assembly_minutes"],
-    "guides": ["dev_docs_permissive", "mdn_web_docs", "libreoffice_help", "gnome_help_bysa", "python_docs_ko"],
-    "machine-translated": ["microsoft_docs", "adobe_docs"],
-    "talk": ["spoken_utterances_bysa", "chat_mit", "tatoeba_ccby"],
-    "opinions": ["nsmc_reviews", "comments_mit", "sentences_apeach_bysa", "petitions"],
-    "prose": ["fiction_public_domain", "folk_tales_translated", "ud_treebanks_bysa", "press_release_leads"],
-}
-KIND_OF = {source: kind for kind, sources in KINDS.items() for source in sources}
 # How much of a source of so many bytes is wanted, before it is scaled to --megabytes.
 MIXTURES = {
     "root": lambda source, size: size**0.5 * (0.5 if KIND_OF[source] == "machine-translated" else 1),
@@ -66,7 +53,7 @@ VOCABULARY_SETTINGS = {"full_width_to_ascii": True, "split_emoji": True}
 NUM_FREQUENT = 2000
 PIECES_OF_STEP = 4096
 PROBE_STEPS, PROBE_EVERY = 80, 10
-HELD_OUT_SHARE, HELD_OUT_CHARACTERS, TEXT_CHARACTERS, MASKED_SHARE = 0.03, 10_000, 600, 0.2
+MASKED_SHARE = 0.2
 
 
 class Contestant(typing.NamedTuple):
@@ -127,67 +114,19 @@ def path_of(*names):
     return os.path.join(FLAGS.output_dir, *names)
 
 
-def sources():
-    """Yields the name and path of each source of text."""
-    general = os.path.join(FLAGS.data_dir, "general")
-    for name in sorted(os.listdir(general)):
-        if name.endswith(".txt.gz"):
-            yield name.removesuffix(".txt.gz"), os.path.join(general, name)
-    yield "nsmc_reviews", os.path.join(FLAGS.data_dir, "corpus_reviews", "nsmc_reviews.txt.gz")
-    yield "python_docs_ko", os.path.join(FLAGS.data_dir, "corpus", "python_docs_ko.txt.gz")
-    yield "petitions", os.path.join(FLAGS.data_dir, "corpus_petitions", "petitions.jsonl.gz")
+def shares_of(weight):
+    """Returns a mixture of --megabytes in which each source has what `weight` says, as far as it has so much."""
 
-
-def documents(path):
-    """Yields documents, lists of lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        if path.endswith(".jsonl.gz"):
-            for row in map(json.loads, file):
-                yield [line for text in (row["title"], row["text"]) for line in text.split("\n") if line.strip()]
-            return
-        for is_blank, lines in itertools.groupby(map(str.strip, file), lambda line: not line):
-            if not is_blank:
-                yield list(lines)
-
-
-def draw(document, salt=""):
-    """Returns a number from 0 to 1 that depends on nothing but the document."""
-    return zlib.crc32((salt + "\n".join(document)).encode()) / 2**32
-
-
-def write_texts():
-    """Writes the mixtures, a sentence a line, and held_out.json: texts of held-out documents by source."""
-    from albert_tf.reading.documents import make_sentence_splitter
-
-    if os.path.exists(path_of("held_out.json")):
-        return
-    split, held_out, kept = make_sentence_splitter("rule"), {}, {}
-    for source, path in sources():
-        found = {True: [], False: []}
-        for document in documents(path):
-            found[draw(document, "held out") < HELD_OUT_SHARE].append(document)
-        texts, kept[source] = [], found[False]
-        for document in found[True]:
-            text = " ".join(document)
-            if len(text) > TEXT_CHARACTERS:
-                text = text[:TEXT_CHARACTERS].rpartition(" ")[0]
-            texts += [text] if text and sum(map(len, texts)) < HELD_OUT_CHARACTERS else []
-        held_out[source] = texts
-    sizes = {source: sum(len(line.encode()) + 1 for each in kept[source] for line in each) for source in kept}
-    os.makedirs(path_of("texts"), exist_ok=True)
-    for mixture, weight in MIXTURES.items():
+    def mixture(sizes):
         shares = dict.fromkeys(sizes, 0.0)
         for _ in range(20):  # what a source lacks is taken from the others
             missing = 1e6 * FLAGS.megabytes - sum(shares[source] * size for source, size in sizes.items())
             open_ = {source: weight(source, size) for source, size in sizes.items() if shares[source] < 1}
             for source, wanted in open_.items():
                 shares[source] = min(1, shares[source] + missing * wanted / sum(open_.values()) / sizes[source])
-        chosen = [(source, each) for source in kept for each in kept[source] if draw(each) < shares[source]]
-        chosen.sort(key=lambda pair: draw(pair[1], "order"))
-        with open(path_of("texts", f"{mixture}.txt"), "w", encoding="utf-8") as file:
-            file.writelines("\n".join(split(document)) + "\n\n" for _, document in chosen)
-        print(mixture, {source: f"{shares[source] * size / 1e6:.1f} MB" for source, size in sizes.items()}, flush=True)
-    write_json(path_of("held_out.json"), held_out)
+        return shares
+
+    return mixture
 
 
 def make_vocabulary(size):
@@ -285,7 +224,7 @@ def measure(name, contestant, results):
     folder = path_of("runs", name.replace(" ", "_"))
     trained = train(contestant, folder, num_steps)
     model, tokenizer = measures.load(folder)
-    held_out = read_json(path_of("held_out.json"), "the held-out texts")
+    held_out = read_json(path_of("texts", "held_out.json"), "the held-out texts")
     return {
         "contestant": contestant._asdict(),
         "parameters": model.count_params(),
@@ -349,8 +288,8 @@ def main(_):
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     path = path_of("results.json")
     results = read_json(path, "the results") if os.path.exists(path) else {"rows": {}}
-    if not FLAGS.show:
-        write_texts()
+    if not FLAGS.show and not os.path.exists(path_of("texts", "held_out.json")):
+        write_mixtures(FLAGS.data_dir, path_of("texts"), {name: shares_of(each) for name, each in MIXTURES.items()})
     for name, contestant in CONTESTANTS.items() if not FLAGS.show else ():
         if name not in results["rows"] and (not FLAGS.only or name in FLAGS.only):
             try:

@@ -4,6 +4,7 @@ from albert_tf.cli.app import command  # first: it keeps TensorFlow quiet at its
 
 # isort: split
 import dataclasses
+import itertools
 import os
 import time
 
@@ -29,6 +30,7 @@ from albert_tf.tokenization.vocabulary_training import (
     require_kiwi,
     required_characters,
     sample_numbers,
+    standalone_characters,
     take_numbers,
     train_vocabulary,
 )
@@ -196,6 +198,7 @@ def build(settings):
         raise InputError("`language_exponent` goes with `languages`, of which it says how much each counts")
     require_kiwi(settings.morphemes)
     word_counts = count_words_of_languages(settings) if settings.languages else count_words_of(settings, reader)
+    required = required_characters(settings.alphabet, **settings.of_tokenizer())
     vocabulary = train_vocabulary(
         word_counts,
         settings.vocab_size,
@@ -204,7 +207,8 @@ def build(settings):
         settings.num_unused,
         settings.min_frequency,
         settings.prune,
-        required_characters(settings.alphabet, **settings.of_tokenizer()),
+        required,
+        standalone_characters(required.union(itertools.chain.from_iterable(word_counts)), **settings.of_tokenizer()),
     )
     tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings.of_tokenizer())
     with files_together(settings.output_dir) as folder:

@@ -200,6 +200,13 @@ def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
     return set("".join(count_words([" ".join(map(chr, _ALPHABETS[alphabet]))], **tokenizer_settings)))
 
 
+def standalone_characters(characters: collections.abc.Iterable[str], **tokenizer_settings) -> set[str]:
+    """Returns those that the tokenizer of these settings never has inside a word, such as ideographs and punctuation."""
+    # After a letter, and joined to an emoji: both are one word where the character can be inside one.
+    words = count_words((f"ㅋ{character} 👨\u200d{character}" for character in characters), **tokenizer_settings)
+    return set(characters).difference(*(word[1:] for word in words))
+
+
 def train_vocabulary(
     word_counts: collections.Counter,
     vocab_size: int,
@@ -209,12 +216,13 @@ def train_vocabulary(
     min_frequency: int = 2,
     prune: bool = True,
     required: collections.abc.Set[str] = frozenset(),
+    standalone: collections.abc.Set[str] = frozenset(),
 ) -> Vocabulary:
     """Learns a vocabulary of exactly `vocab_size` pieces.
 
     In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
-    Every character of the alphabet is a piece at the start of a word and inside one, so a word is unknown only if it
-    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
+    Every character of the alphabet is a piece at the start of a word and, but for the `standalone` ones, inside one, so
+    a word is unknown only if it holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
     same counts and settings give the same vocabulary.
 
     Merges never cross a `BORDER` in a word, and pairs that occur less often than `min_frequency` are not merged. The
@@ -226,7 +234,8 @@ def train_vocabulary(
         raise InputError("the text contains no words to build a vocabulary from")
     alphabet = sorted(required.union(_most_frequent_characters(word_counts, limit_alphabet)))
     prefix = CONTINUATION_PREFIX if wordpiece_scheme == "continuation" else ""
-    characters = alphabet + [prefix + character for character in alphabet] if prefix else alphabet
+    inside = [prefix + character for character in alphabet if character not in standalone] if prefix else []
+    characters = alphabet + inside
     num_reserved = len(SPECIAL_TOKENS) + num_unused
     room = vocab_size - num_reserved - len(characters)
     if room < 0:
