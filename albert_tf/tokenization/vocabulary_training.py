@@ -201,7 +201,7 @@ def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
 
 
 def standalone_characters(characters: collections.abc.Iterable[str], **tokenizer_settings) -> set[str]:
-    """Returns those that the tokenizer of these settings never has inside a word, such as ideographs and punctuation."""
+    """Returns those that the tokenizer never has inside a word, such as ideographs and punctuation."""
     # After a letter, and joined to an emoji: both are one word where the character can be inside one.
     words = count_words((f"ㅋ{character} 👨\u200d{character}" for character in characters), **tokenizer_settings)
     return set(characters).difference(*(word[1:] for word in words))
@@ -222,8 +222,8 @@ def train_vocabulary(
 
     In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
     Every character of the alphabet is a piece at the start of a word and, but for the `standalone` ones, inside one, so
-    a word is unknown only if it holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
-    same counts and settings give the same vocabulary.
+    a word is unknown only if it holds a character outside it. Where the text yields too few merges, further [unused]
+    slots fill up the size. The same counts and settings give the same vocabulary.
 
     Merges never cross a `BORDER` in a word, and pairs that occur less often than `min_frequency` are not merged. The
     alphabet is the `limit_alphabet` most frequent characters of the text, and those `required`. With `prune`, merges
