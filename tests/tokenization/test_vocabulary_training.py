@@ -19,6 +19,7 @@ from albert_tf.tokenization.vocabulary_training import (
     join_counts,
     required_characters,
     sample_numbers,
+    standalone_characters,
     take_numbers,
     train_vocabulary,
 )
@@ -30,7 +31,15 @@ LINES = ["영화는 재미있다.", "영화를 보았다!", "재미있는 영화
 
 def train(lines, vocab_size=300, wordpiece_scheme="continuation", num_unused=2, min_frequency=2, **settings):
     counts = count_words(lines, wordpiece_scheme=wordpiece_scheme, **settings)
-    return train_vocabulary(counts, vocab_size, wordpiece_scheme, num_unused=num_unused, min_frequency=min_frequency)
+    standalone = standalone_characters(set().union(*counts), wordpiece_scheme=wordpiece_scheme, **settings)
+    return train_vocabulary(
+        counts,
+        vocab_size,
+        wordpiece_scheme,
+        num_unused=num_unused,
+        min_frequency=min_frequency,
+        standalone=standalone,
+    )
 
 
 def real_pieces(vocabulary):
@@ -169,6 +178,18 @@ def test_required_characters_are_pieces():
     assert "\ufffd" in required_characters("basic", wordpiece_scheme="end_of_word"), "a literal _ as words hold it"
     pieces = train_vocabulary(counts, 400, num_unused=0, required=basic).pieces
     assert basic | {f"##{character}" for character in basic} | {"가", "##나", "漢", "##字"} <= set(pieces)
+
+
+def test_characters_that_always_stand_alone_have_no_piece_inside_a_word():
+    characters = "漢!ㅋa가1👩❤\ufe0f\u200d▲ᆯ\u0301"
+    assert standalone_characters(characters) == set("漢!")
+    assert standalone_characters(characters, split_punctuation=False) == set("漢")
+    counts = count_words(["漢字! 좋아요❤\ufe0f 👨\u200d👩"])
+    standalone = standalone_characters(set().union(*counts))
+    pieces = train_vocabulary(counts, 40, num_unused=0, standalone=standalone).pieces
+    assert {"漢", "字", "!", "##\ufe0f", "##👩"} <= set(pieces)
+    assert not {"##漢", "##字", "##!"} & set(pieces)
+    assert "[UNK]" not in KoreanWordPieceTokenizer(Vocabulary(pieces)).tokenize("좋아漢字!字요❤\ufe0f 👨\u200d👩")
 
 
 def test_complete_alphabet_leaves_no_word_unknown():
