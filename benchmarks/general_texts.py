@@ -38,7 +38,8 @@ def sources(data_dir: str) -> collections.abc.Iterator[tuple[str, str]]:
 def write_mixtures(data_dir: str, folder: str, mixtures: dict[str, collections.abc.Callable[[dict], dict]]):
     """Writes NAME.txt for each mixture, a sentence a line, and held_out.json: texts of held-out documents by source.
 
-    A mixture is a function that returns the share of each source that it takes, given the bytes that each has.
+    A mixture is a function that returns for each source which of its documents are taken, given the bytes that each
+    has: those whose number, drawn from 0 to 1, is in a range (begin, end). Ranges that don't meet share no document.
     """
     split, held_out, kept = make_sentence_splitter("rule"), {}, {}
     for source, path in sources(data_dir):
@@ -49,12 +50,18 @@ def write_mixtures(data_dir: str, folder: str, mixtures: dict[str, collections.a
     sizes = {source: sum(len(line.encode()) + 1 for each in kept[source] for line in each) for source in kept}
     os.makedirs(folder, exist_ok=True)
     for name, mixture in mixtures.items():
-        shares = mixture(sizes)
-        chosen = [(source, each) for source in kept for each in kept[source] if _draw(each) < shares[source]]
+        ranges = mixture(sizes)
+        chosen = [
+            (source, each)
+            for source in kept
+            for each in kept[source]
+            if ranges[source][0] <= _draw(each) < ranges[source][1]
+        ]
         chosen.sort(key=lambda pair: _draw(pair[1], "order"))
         with open(os.path.join(folder, f"{name}.txt"), "w", encoding="utf-8") as file:
             file.writelines("\n".join(split(document)) + "\n\n" for _, document in chosen)
-        print(name, {source: f"{shares[source] * size / 1e6:.1f} MB" for source, size in sizes.items()}, flush=True)
+        told = {source: f"{(end - begin) * sizes[source] / 1e6:.1f} MB" for source, (begin, end) in ranges.items()}
+        print(name, told, flush=True)
     write_json(os.path.join(folder, "held_out.json"), held_out)
 
 

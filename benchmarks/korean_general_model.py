@@ -7,19 +7,19 @@ corpus_petitions/petitions.jsonl.gz. A run that was stopped goes on with the sam
 bfloat16, the recipe runs in float32.
 """
 
+import functools
 import os
 
 from absl import app, flags
 
-from albert_tf.base.startup import computes_in_bfloat16
 from benchmarks.general_texts import write_mixtures
-from benchmarks.stage import ROOT, run_stage
+from benchmarks.stage import pretrain_in_parts, run_stage
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("data_dir", None, "Folder of the texts' folders.", required=True)
 flags.DEFINE_string(
-    "output_dir", None, "Folder for everything; the model comes into its folder `model`.", required=True
+    "output_dir", None, "Folder for everything; the model comes into its folder `second_model`.", required=True
 )
 
 # Megabytes of each source; of those left out all that there is.
@@ -41,9 +41,18 @@ EMOJI = "😀😁😂🤣😅😆😉😊😋😎😍😘🥰🙂🤔😐😏�
 VOCABULARY = {"full_width_to_ascii": True, "split_emoji": True}
 
 
-def shares(sizes: dict[str, int]) -> dict[str, float]:
-    """Returns the share of each source in the mixture."""
-    return {source: min(1.0, 1e6 * MEGABYTES.get(source, size) / size) for source, size in sizes.items()}
+# One after the other, each from the weights that the one before came to, and on other documents of the large sources.
+PARTS = (
+    ("first", "ko_general.cfg", {}),
+    ("second", "ko_general_continued.cfg", {}),
+)
+
+
+def mixture(part: int, sizes: dict[str, int]) -> dict[str, tuple[float, float]]:
+    """Returns which documents of each source a part learns from."""
+    shares = {source: min(1.0, 1e6 * MEGABYTES.get(source, size) / size) for source, size in sizes.items()}
+    begins = {source: min(part * share, 1 - share) for source, share in shares.items()}
+    return {source: (begins[source], begins[source] + share) for source, share in shares.items()}
 
 
 def path_of(*names):
@@ -75,16 +84,14 @@ def make_vocabulary(text: str) -> str:
     return whole
 
 
-def main(_):
-    text, data, run, model = map(path_of, ("texts/general.txt", "data", "run", "model"))
-    if not os.path.exists(path_of("texts", "held_out.json")):
-        write_mixtures(FLAGS.data_dir, path_of("texts"), {"general": shares})
-    vocab_file = make_vocabulary(text)
-    if not os.path.exists(os.path.join(data, "manifest.json")):
+def make_data(name: str, vocab_file: str) -> str:
+    """Builds the shards of a part, unless they are there, and returns their folder."""
+    folder = path_of(f"{name}_data")
+    if not os.path.exists(os.path.join(folder, "manifest.json")):
         run_stage(
             "create_pretraining_data.py",
-            input_file=text,
-            output_file=os.path.join(data, "train.tfrecord"),
+            input_file=path_of("texts", f"{name}.txt"),
+            output_file=os.path.join(folder, "train.tfrecord"),
             vocab_file=vocab_file,
             num_shards=4,
             max_seq_length=128,
@@ -95,15 +102,16 @@ def main(_):
             num_workers=2,
             resume=True,
         )
-    run_stage(
-        "run_pretraining.py",
-        flagfile=os.path.join(ROOT, "configs", "recipes", "ko_general.cfg"),
-        input_file=os.path.join(data, "train-*.tfrecord"),
-        output_dir=run,
-        use_bfloat16=computes_in_bfloat16(),
-    )
-    if not os.path.exists(model):
-        run_stage("convert_checkpoint.py", input_path=run, output_dir=model)
+    return folder
+
+
+def main(_):
+    if not os.path.exists(path_of("texts", "held_out.json")):
+        mixtures = {name: functools.partial(mixture, part) for part, (name, *_) in enumerate(PARTS)}
+        write_mixtures(FLAGS.data_dir, path_of("texts"), mixtures)
+    vocab_file = make_vocabulary(path_of("texts", f"{PARTS[0][0]}.txt"))
+    data = {name: make_data(name, vocab_file) for name, *_ in PARTS}
+    pretrain_in_parts(PARTS, data, FLAGS.output_dir)
 
 
 if __name__ == "__main__":

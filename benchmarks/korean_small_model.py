@@ -13,11 +13,9 @@ import os
 
 from absl import app, flags
 
-from albert_tf.base.startup import computes_in_bfloat16
-from benchmarks.stage import ROOT, run_stage
+from benchmarks.stage import pretrain_in_parts, run_stage
 
 FLAGS = flags.FLAGS
-RECIPES = os.path.join(ROOT, "configs", "recipes")
 
 flags.DEFINE_string("reviews", None, "The film reviews.", required=True)
 flags.DEFINE_string("documentation", None, "The documentation.", required=True)
@@ -30,24 +28,6 @@ PARTS = (
     ("second", "ko_small_continued.cfg", {}),
     ("third", "ko_small_continued.cfg", {"random_seed": 3, "num_train_steps": 15_000}),
 )
-
-
-def pretrain(data: str) -> None:
-    """Pre-trains in parts, and makes the folder to give away of the best checkpoint of each."""
-    model = None
-    for name, recipe, changes in PARTS:
-        run_stage(
-            "run_pretraining.py",
-            flagfile=os.path.join(RECIPES, recipe),
-            input_file=os.path.join(data, "train-*.tfrecord"),
-            output_dir=os.path.join(FLAGS.output_dir, f"{name}_run"),
-            use_bfloat16=computes_in_bfloat16(),
-            **({"init_checkpoint": model} if model else {}),
-            **changes,
-        )
-        run, model = (os.path.join(FLAGS.output_dir, f"{name}_{what}") for what in ("run", "model"))
-        if not os.path.exists(model):
-            run_stage("convert_checkpoint.py", input_path=run, output_dir=model)
 
 
 def main(_):
@@ -79,7 +59,7 @@ def main(_):
             num_workers=2,
             resume=True,
         )
-    pretrain(data)
+    pretrain_in_parts(PARTS, {name: data for name, *_ in PARTS}, FLAGS.output_dir)
 
 
 if __name__ == "__main__":

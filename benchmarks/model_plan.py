@@ -124,7 +124,7 @@ def shares_of(weight):
             open_ = {source: weight(source, size) for source, size in sizes.items() if shares[source] < 1}
             for source, wanted in open_.items():
                 shares[source] = min(1, shares[source] + missing * wanted / sum(open_.values()) / sizes[source])
-        return shares
+        return {source: (0.0, share) for source, share in shares.items()}
 
     return mixture
 
