@@ -4,7 +4,7 @@
 #   make demo CORPUS=path     your own text: a file, or a folder of .txt or .jsonl (.gz too) and .parquet files
 #   make test REFERENCES=1    also installs PyTorch, Transformers, KerasHub, JAX, LiteRT, ONNX, Gradio, Beam and what
 #                             builds the site and runs the notebooks: some tests need them
-#   make test-fast            the tests without the marker `slow`, for while you work: four and a half minutes on two cores with
+#   make test-fast            the tests without the marker `slow`, for while you work: five minutes on two cores with
 #                             AVX-512, twelve on two without; `make test` and CI run all of them
 #   make test-short RUN=path/to/python    a part of those, in an environment of your own, such as with another TensorFlow
 
